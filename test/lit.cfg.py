@@ -1,0 +1,24 @@
+"""How lit finds and runs the .mlir and .test files of this folder.
+
+A RUN line may use %corpus (real inputs; `REQUIRES: corpus`), %source (the
+repository) and the tools of the build's bin folder, FileCheck, not and
+split-file.
+"""
+import os
+import lit.formats
+
+config.name = "ciuic"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "reference"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.ciuic_build, "test", "lit")
+config.environment["PATH"] = os.pathsep.join([
+    os.path.join(config.ciuic_build, "bin"),
+    config.llvm_bin,
+    os.environ["PATH"],
+])
+config.substitutions.append(("%corpus", config.ciuic_corpus))
+config.substitutions.append(("%source", config.ciuic_source))
+if os.path.isdir(config.ciuic_corpus):
+    config.available_features.add("corpus")

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test through ctest.
+#   bash tools/test.sh [BUILD_FOLDER]
+set -euo pipefail
+source_dir=$(cd "$(dirname "$0")/.." && pwd)
+build_dir=${1:-$source_dir/build}
+. "$source_dir/tools/packages.sh"
+ciuic_install_packages
+ciuic_configure "$source_dir" "$build_dir"
+cmake --build "$build_dir" -j"$(nproc)"
+ctest --test-dir "$build_dir" --output-on-failure
