@@ -14,7 +14,12 @@ include(AddMLIR)
 
 find_package(Threads REQUIRED)
 find_package(TBB REQUIRED)
-find_package(dnnl REQUIRED)
+# Debian's dnnl package file asks for OpenCL, which the CPU engine never uses.
+find_library(CIUIC_DNNL dnnl REQUIRED)
+find_path(CIUIC_DNNL_INCLUDE dnnl.h REQUIRED)
+add_library(CiuicDnnl INTERFACE)
+target_link_libraries(CiuicDnnl INTERFACE ${CIUIC_DNNL})
+target_include_directories(CiuicDnnl SYSTEM INTERFACE ${CIUIC_DNNL_INCLUDE})
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
