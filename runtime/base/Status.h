@@ -21,9 +21,9 @@ namespace ciuic::rt {
 /// What went wrong, by who can mend it.
 enum class Code {
   Ok = 0,
-  Invalid,     ///< The user's input is wrong: exit code 1.
-  Machine,     ///< Disk, memory, library or device failed: exit code 3.
-  Stopped,     ///< Training cannot go on: exit code 4.
+  Invalid, ///< The user's input is wrong: exit code 1.
+  Machine, ///< Disk, memory, library or device failed: exit code 3.
+  Stopped, ///< Training cannot go on: exit code 4.
 };
 
 /// Success, or a code and a message of one or more lines.
