@@ -20,6 +20,9 @@ function(ciuic_mlir_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   ciuic_use_mlir(${name})
+  # As the precompiled header was made: -fPIC, not -fPIE.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
 endfunction()
 
