@@ -47,13 +47,13 @@ class Rotary(torch.nn.Module):
 
 
 def inverse_frequencies(dim, theta, scaling=None):
-    """float64[dim / 2]. `scaling` is the rope_scaling object of config.json
-    or None; types "linear" and "llama3"."""
+    """float64[dim / 2]. `scaling` is the rope_scaling or rope_parameters
+    object of config.json or None; types "default", "linear" and "llama3"."""
     exponents = torch.arange(0, dim, 2, dtype=torch.float64) / dim
     frequencies = theta**-exponents
-    if not scaling:
+    kind = (scaling or {}).get("rope_type", (scaling or {}).get("type"))
+    if kind in (None, "default"):
         return frequencies
-    kind = scaling.get("rope_type", scaling.get("type"))
     factor = scaling["factor"]
     if kind == "linear":
         return frequencies / factor
@@ -113,11 +113,10 @@ def load_float64(folder, config):
     dim = config.get("head_dim") or (
         config["hidden_size"] // config["num_attention_heads"]
     )
-    model.model.rotary_emb = Rotary(
-        inverse_frequencies(
-            dim, config["rope_theta"], config.get("rope_scaling")
-        )
-    )
+    # transformers 5 keeps base and scaling in one object.
+    scaling = config.get("rope_parameters") or config.get("rope_scaling")
+    theta = config.get("rope_theta") or scaling["rope_theta"]
+    model.model.rotary_emb = Rotary(inverse_frequencies(dim, theta, scaling))
     for module in list(model.modules()):
         for child_name, child in list(module.named_children()):
             if type(child).__name__.endswith("RMSNorm"):

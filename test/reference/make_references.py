@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Writes, for each tiny model, a batch and what double precision makes of it.
 
-  <model>.inputs.safetensors   tokens, labels: int32[2, 32]; label t is token
-                               t + 1 already, -100 is ignored
-  <model>.outputs.safetensors  float64: logits [2, 32, V], logsumexp [2, 32],
-                               token_loss [2, 32], loss [] (mean over labelled
-                               tokens)
-  <model>.grads.safetensors    float64: d loss / d parameter, by its Hugging
-                               Face name; a tied head adds to the embedding
-  references.json              loss, counts, versions, difference to float32
+<model>.inputs.safetensors   tokens, labels: int32[2, 32]; label t is token
+                             t + 1 already, -100 is ignored
+<model>.outputs.safetensors  float64: logits [2, 32, V], logsumexp [2, 32],
+                             token_loss [2, 32], loss [] (mean over labelled
+                             tokens)
+<model>.grads.safetensors    float64: d loss / d parameter, by its Hugging
+                             Face name; a tied head adds to the embedding
+references.json              loss, counts, versions, difference to float32
 
-  python3 make_references.py [--out DIR] [--models DIR]
+python3 make_references.py [--out DIR] [--models DIR]
 """
 
 import argparse

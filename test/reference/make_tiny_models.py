@@ -39,9 +39,7 @@ def make_model(name, config, out):
         parameter: tiny_models.draw_parameter(name, parameter, shape)
         for parameter, shape in parameter_shapes(folder).items()
     }
-    save_file(
-        tensors, folder / "model.safetensors", metadata={"format": "pt"}
-    )
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     write_newest_config(folder)
     total = sum(tensor.size for tensor in tensors.values())
     print(f"{name}: {len(tensors)} tensors, {total} parameters")
