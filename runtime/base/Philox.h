@@ -67,7 +67,7 @@ constexpr double uniform01(uint64_t seed, uint64_t stream, uint64_t element) {
 
 namespace detail {
 
-/// Natural logarithm of a normal double x > 0 within 2 ulp.
+/// Natural logarithm of a normal double x > 0 within 3 ulp.
 inline double portableLog(double x) {
 #ifdef __clang__
 #pragma clang fp contract(off)

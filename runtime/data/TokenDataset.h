@@ -69,7 +69,8 @@ public:
 
 private:
   TokenDataset() = default;
-  Status addTextFile(const std::string &path, bool named);
+  Status addText(const std::string &path, std::span<const std::byte> bytes,
+                 bool named);
   Status addTokenFile(const std::string &path);
   Status cut();
   /// The stream of a sequence and the sequence's first token in it.

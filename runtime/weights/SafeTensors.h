@@ -133,6 +133,14 @@ struct TensorSource : TensorSpec {
 Status writeFrom(SafeTensorsWriter &writer, size_t index,
                  const TensorSource &source, uint64_t pieceBytes = 16 << 20);
 
+/// The shard of each tensor, given their sizes: in order, a new shard where
+/// the next tensor would make it larger than `maxShardBytes`.
+std::vector<size_t> planShards(std::span<const uint64_t> bytes,
+                               uint64_t maxShardBytes);
+
+/// "STEM-00001-of-00002.safetensors" for shard 0 of 2.
+std::string shardName(std::string_view stem, size_t shard, size_t shards);
+
 } // namespace ciuic::rt
 
 #endif // CIUIC_RUNTIME_WEIGHTS_SAFETENSORS_H

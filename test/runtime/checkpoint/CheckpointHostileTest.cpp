@@ -1,0 +1,113 @@
+//===- CheckpointHostileTest.cpp - Folders that must be refused -----------===//
+#include "runtime/checkpoint/Checkpoint.h"
+#include "test/runtime/TestFiles.h"
+#include "test/runtime/checkpoint/Sources.h"
+
+#include <gtest/gtest.h>
+
+using namespace ciuic::rt;
+using namespace ciuic::rt::test;
+
+namespace {
+
+class CheckpointHostile : public testing::Test {
+protected:
+  void SetUp() override {
+    ASSERT_OK(sampleWriter(folder.path()).save(sampleState(1)));
+    sound = readFile(folder.path("step-1/state.json"));
+  }
+
+  /// Opens the checkpoint with the first `from` of its state replaced.
+  Status openWith(const std::string &from, const std::string &to) {
+    std::string text = sound;
+    size_t at = text.find(from);
+    if (at == text.npos) {
+      ADD_FAILURE() << from << " is not in the state";
+      return {};
+    }
+    folder.write("step-1/state.json", text.replace(at, from.size(), to));
+    return statusOf(CheckpointReader::open(folder.path()));
+  }
+
+  TemporaryFolder folder;
+  std::string sound;
+};
+
+constexpr const char *masterFile = "master-00001-of-00001.safetensors";
+
+} // namespace
+
+// `latest` that is missing, empty, dangling, or leads out of the folder.
+TEST_F(CheckpointHostile, Latest) {
+  auto open = [&] { return CheckpointReader::open(folder.path()); };
+  for (const char *name :
+       {"", "\n", "..", "step-1/../..", "step-/x", "/etc", "state.json"}) {
+    folder.write("latest", name);
+    EXPECT_INVALID(open(), "expected step-N");
+  }
+  folder.write("latest", "step-99\n");
+  EXPECT_INVALID(open(), "step-99/state.json: cannot open");
+  folder.write("latest", std::string(1000, 'x'));
+  EXPECT_INVALID(open(), "more than the 256 allowed");
+  std::filesystem::remove(folder.path("latest"));
+  EXPECT_INVALID(open(), "is not a checkpoint");
+  EXPECT_INVALID(CheckpointReader::open(folder.path("none")),
+                 "is not a checkpoint");
+}
+
+// A state that is cut off or not one of ours.
+TEST_F(CheckpointHostile, StateFile) {
+  folder.write("step-1/state.json", sound.substr(0, sound.size() / 2));
+  EXPECT_INVALID(CheckpointReader::open(folder.path()), "not valid JSON");
+  folder.write("step-1/state.json", "[]");
+  EXPECT_INVALID(CheckpointReader::open(folder.path()),
+                 "is not the state of a ciuicc checkpoint");
+  EXPECT_INVALID(openWith("ciuicc checkpoint", "other"), "is not the state");
+  EXPECT_INVALID(openWith("\"version\": 1", "\"version\": 2"),
+                 "is of version 2, expected 1");
+}
+
+// Counters that are no counts.
+TEST_F(CheckpointHostile, Counters) {
+  EXPECT_INVALID(openWith("\"step\": 1", "\"step\": -1"),
+                 "\"step\" is not a non-negative integer");
+  EXPECT_INVALID(openWith("\"data_step\": 1", "\"data_step\": 1.5"),
+                 "\"data_step\" is not");
+  EXPECT_INVALID(openWith("\"seed\": 42", "\"seed\": 18446744073709551616"),
+                 "\"seed\" is not");
+  EXPECT_INVALID(openWith("\"fingerprint\": \"a model\"", "\"x\": 1"),
+                 "\"fingerprint\" is not a string");
+  EXPECT_INVALID(openWith("\"scalars\": {}", "\"scalars\": {\"a\": \"b\"}"),
+                 "scalar \"a\" is not a number");
+}
+
+// Tensors listed wrongly: outside the folder, twice, or unlike the files.
+TEST_F(CheckpointHostile, TensorList) {
+  EXPECT_INVALID(openWith(masterFile, "../step-1/x"),
+                 "tensors[0]: \"../step-1/x\" is not the name of a file");
+  EXPECT_INVALID(openWith(masterFile, "none"), "none: cannot open");
+  EXPECT_INVALID(openWith("\"name\": \"a\"", "\"name\": \"c\""),
+                 "tensor \"c\" is not in");
+  EXPECT_INVALID(openWith("\"name\": \"a\"", "\"name\": \"b\""),
+                 "tensor \"b\"");
+  EXPECT_INVALID(openWith("\"f32\"", "\"bf16\""),
+                 "tensor \"a\" is bf16 [2, 3] here, f32 [2, 3]");
+  EXPECT_INVALID(openWith("\"name\": \"a\"", "\"name\": 3"),
+                 "tensors[0]: \"name\" is not a string");
+}
+
+// The same tensor of the same role twice, with everything else in order.
+TEST_F(CheckpointHostile, TensorTwice) {
+  std::string entry = "{\"role\": \"master\", \"name\": \"b\", \"dtype\": "
+                      "\"f32\", \"shape\": [6], \"file\": \"" +
+                      std::string(masterFile) + "\"}";
+  EXPECT_INVALID(openWith("\"tensors\": [", "\"tensors\": [" + entry + ","),
+                 "listed twice");
+}
+
+// A shard that was cut off.
+TEST_F(CheckpointHostile, TruncatedShard) {
+  std::string file = folder.path("step-1/" + std::string(masterFile));
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  EXPECT_INVALID(CheckpointReader::open(folder.path()), masterFile);
+}
