@@ -119,6 +119,11 @@ enum class TaskKind : uint8_t {
   Sgd,
 };
 
+/// What a task is for, as `wall_clock_breakdown` tells it. Collectives, copies
+/// between memories and updates are told by their stream and kind; this only
+/// divides the rest.
+enum class Phase : uint8_t { Other, Forward, Backward };
+
 /// An emitted kernel: does rows [begin, end) given one pointer a view.
 using KernelFn = void (*)(int64_t begin, int64_t end, void *const *pointers);
 
@@ -140,6 +145,7 @@ struct Task {
   KernelFn kernel;
   /// For people and profiles: what it computes, in the user's names.
   const char *name;
+  Phase phase;
 };
 
 struct Program {
@@ -151,6 +157,11 @@ struct Program {
   const uint32_t *waits;
   const int64_t *ints;
   const double *reals;
+  /// Entries of the tables above: a range beyond them is refused at load.
+  uint32_t viewCount;
+  uint32_t waitCount;
+  uint32_t intCount;
+  uint32_t realCount;
 };
 
 enum class Role : uint8_t {
