@@ -1,0 +1,1 @@
+#include "test/frontend/config/Resolve.h"
