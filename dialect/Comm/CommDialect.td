@@ -23,6 +23,8 @@ def Comm_Dialect : Dialect {
     gradients, master copies and moments share one layout. `unpack` and `pack`
     are views, not copies, once the program is lowered.
   }];
+  // comm.transfer names a memory space of train's.
+  let dependentDialects = ["::ciuic::train::TrainDialect"];
   let useDefaultAttributePrinterParser = 1;
 }
 
@@ -34,7 +36,7 @@ def Comm_Reduction : I32EnumAttr<"Reduction", "How ranks' values combine", [
   let genSpecializedAttr = 0;
 }
 def Comm_ReductionAttr : EnumAttr<Comm_Dialect, Comm_Reduction, "reduction"> {
-  let assemblyFormat = "$value";
+  let assemblyFormat = "`` $value";
 }
 
 def Comm_AxisAttr : AttrDef<Comm_Dialect, "Axis"> {
