@@ -95,7 +95,7 @@ void Resolver::settleBatch(Settled<int64_t> &total, Settled<int64_t> &micro,
 
   if (!total.value) {
     if (!steps.value)
-      infer(steps, 1, "nothing says more");
+      steps.value = 1; // The default, and named so.
     std::optional<int64_t> perStep = product(micro.value, steps.value);
     std::optional<int64_t> all =
         perStep ? product(*perStep, devices) : std::nullopt;
@@ -113,7 +113,7 @@ void Resolver::settleBatch(Settled<int64_t> &total, Settled<int64_t> &micro,
       return fail(totalKey, fmt::format("{} sequences do not divide over {} "
                                         "devices, expected a multiple of {}",
                                         total.value, devices, devices));
-    infer(steps, 1, "nothing says more");
+    steps.value = 1; // The default, and named so.
     return infer(micro, total.value / devices,
                  fmt::format("{} / {} devices", total.value, devices));
   }

@@ -33,8 +33,17 @@ rt::Result<ResolvedConfig> Resolver::run() {
   resolveGradients();
   resolveRest();
   crossCheck();
-  if (errors.empty())
+  if (errors.empty()) {
+    // What has no effect comes last in the table.
+    std::vector<ResolvedKey> idle;
+    std::erase_if(out.keys, [&](ResolvedKey &row) {
+      if (!row.acted)
+        idle.push_back(row);
+      return !row.acted;
+    });
+    out.keys.insert(out.keys.end(), idle.begin(), idle.end());
     return std::move(out);
+  }
   std::ranges::sort(errors, {}, [](const Mistake &mistake) {
     return std::tuple(mistake.at.line, mistake.at.column, mistake.order);
   });
@@ -64,7 +73,12 @@ void Resolver::resolveGradients() {
   clip.given = over.maxGradNorm;
   clip.option = "--max-grad-norm";
   clip.automatic = 1.0;
-  job.gradientClipping = std::max(0.0, read(top, {"gradient_clipping"}, clip));
+  Settled<double> clipping = settle(top, {"gradient_clipping"}, clip);
+  job.gradientClipping = std::max(0.0, clipping.value);
+  addRow("gradient_clipping", clipping);
+  if (clipping.source == Source::Default && !clipping.line)
+    note("gradient_clipping", "1 by default, as in DeepSpeed 0.19.6; earlier "
+                              "versions did not clip; 0 is off");
 
   Settled<bool> prescale =
       settle(top, {"prescale_gradients"}, Rule<bool>{false});
