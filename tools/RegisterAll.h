@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Comm/Passes.h"
 
 namespace ciuic {
 
@@ -22,6 +23,7 @@ inline void registerDialects(mlir::DialectRegistry &registry) {
 inline void registerPasses() {
   mlir::registerTransformsPasses();
   model::registerCiuicModelPasses();
+  comm::registerCiuicCommPasses();
 }
 
 } // namespace ciuic

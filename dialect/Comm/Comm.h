@@ -9,6 +9,10 @@ namespace ciuic::comm {
 /// Offsets of members, and chunks, are multiples of this many elements.
 inline constexpr int64_t kAlignment = 128;
 
+/// Unit attribute on an update that works on this rank's chunk of a bucket:
+/// `undecayed` counts elements of the whole, rank r starts at r * its size.
+inline constexpr llvm::StringLiteral kChunkedAttr = "comm.chunked";
+
 } // namespace ciuic::comm
 
 #include "dialect/Comm/CommDialect.h.inc"

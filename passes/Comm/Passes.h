@@ -1,0 +1,16 @@
+//===- Passes.h - Passes over the comm dialect ------------------*- C++ -*-===//
+#ifndef CIUIC_PASSES_COMM_PASSES_H
+#define CIUIC_PASSES_COMM_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+#include <limits>
+
+namespace ciuic::comm {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/Comm/Passes.h.inc"
+
+} // namespace ciuic::comm
+
+#endif // CIUIC_PASSES_COMM_PASSES_H
