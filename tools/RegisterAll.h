@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Comm/Passes.h"
+#include "passes/Train/Passes.h"
 
 namespace ciuic {
 
@@ -18,12 +19,14 @@ inline void registerDialects(mlir::DialectRegistry &registry) {
   registry
       .insert<comm::CommDialect, train::TrainDialect, mlir::arith::ArithDialect,
               mlir::func::FuncDialect, mlir::math::MathDialect>();
+  train::registerPointwiseDerivatives(registry);
 }
 
 inline void registerPasses() {
   mlir::registerTransformsPasses();
   model::registerCiuicModelPasses();
   comm::registerCiuicCommPasses();
+  train::registerCiuicTrainPasses();
 }
 
 } // namespace ciuic

@@ -49,6 +49,26 @@ inline constexpr llvm::StringLiteral kEvalStep = "eval_step";
 inline constexpr llvm::StringLiteral kBlockAttr = "train.block";
 inline constexpr llvm::StringLiteral kBackwardAttr = "train.backward";
 
+/// A unit attribute on the constant with which the backward starts: the
+/// gradient of the summed loss. Loss scaling multiplies it.
+inline constexpr llvm::StringLiteral kSeedAttr = "train.seed";
+
+/// Suffixes of the states that follow a parameter, and the names of those that
+/// belong to the whole job.
+inline constexpr llvm::StringLiteral kGradSuffix = ".grad";
+inline constexpr llvm::StringLiteral kMasterSuffix = ".master";
+inline constexpr llvm::StringLiteral kLossMetric = "metric.loss";
+inline constexpr llvm::StringLiteral kTokensMetric = "metric.tokens";
+inline constexpr llvm::StringLiteral kEvalLossMetric = "metric.eval_loss";
+inline constexpr llvm::StringLiteral kEvalTokensMetric = "metric.eval_tokens";
+inline constexpr llvm::StringLiteral kStep = "step";
+inline constexpr llvm::StringLiteral kLossReport = "report.loss";
+inline constexpr llvm::StringLiteral kNormReport = "report.grad_norm";
+inline constexpr llvm::StringLiteral kRateReport = "report.lr";
+inline constexpr llvm::StringLiteral kSkipReport = "report.skip";
+inline constexpr llvm::StringLiteral kStoppedReport = "report.stopped";
+inline constexpr llvm::StringLiteral kLossScale = "loss_scale";
+
 /// The label of a token that does not count towards the loss.
 inline constexpr int32_t kIgnoredLabel = -100;
 
