@@ -71,7 +71,7 @@ module @two {
 // SGD: train.state moment @embed.weight.momentum_buffer of @embed.weight slot "momentum_buffer"
 // SGD-NOT: exp_avg
 // SGD: train.grad_scale {{.*}} check
-// SGD: train.sgd {{.*}} {decay = 0.0{{.*}}momentum = 0.9{{.*}}nesterov
+// SGD: train.sgd {{.*}} {decay = 0.0{{.*}}momentum = 9.0{{.*}}nesterov
 
 // Adam decays through the gradient; corrections can be left out.
 // ADAM: train.adam
