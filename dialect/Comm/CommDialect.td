@@ -36,7 +36,7 @@ def Comm_Reduction : I32EnumAttr<"Reduction", "How ranks' values combine", [
   let genSpecializedAttr = 0;
 }
 def Comm_ReductionAttr : EnumAttr<Comm_Dialect, Comm_Reduction, "reduction"> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 
 def Comm_AxisAttr : AttrDef<Comm_Dialect, "Axis"> {

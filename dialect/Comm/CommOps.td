@@ -117,7 +117,7 @@ def Comm_TransferOp : Comm_Op<"transfer", [Pure, SameOperandsAndResultType]> {
   }];
   let arguments = (ins Comm_Flat:$input, Train_SpaceAttr:$space);
   let results = (outs Comm_Flat:$result);
-  let assemblyFormat = "$input `to` $space attr-dict `:` type($input)";
+  let assemblyFormat = "$input `to` `` $space attr-dict `:` type($input)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,7 +175,7 @@ def Comm_ReduceScatterOp : Comm_Op<"reduce_scatter", [
                        Comm_AxisAttr:$axis, StrAttr:$use);
   let results = (outs Comm_Flat:$result);
   let assemblyFormat = [{
-    $reduction $input `over` $axis `for` $use attr-dict
+    `` $reduction $input `over` $axis `for` $use attr-dict
     `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -194,7 +194,7 @@ def Comm_AllReduceOp : Comm_Op<"all_reduce", [Pure, SameOperandsAndResultType]> 
                        Comm_AxisAttr:$axis, StrAttr:$use);
   let results = (outs Comm_Any:$result);
   let assemblyFormat = [{
-    $reduction $input `over` $axis `for` $use attr-dict `:` type($input)
+    `` $reduction $input `over` $axis `for` $use attr-dict `:` type($input)
   }];
   let hasVerifier = 1;
 }

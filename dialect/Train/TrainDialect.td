@@ -61,7 +61,7 @@ def Train_Role : I32EnumAttr<"Role", "What a state is to the training step", [
   let genSpecializedAttr = 0;
 }
 def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 
 def Train_Space : I32EnumAttr<"Space", "Which memory holds a state", [
@@ -72,7 +72,7 @@ def Train_Space : I32EnumAttr<"Space", "Which memory holds a state", [
   let genSpecializedAttr = 0;
 }
 def Train_SpaceAttr : EnumAttr<Train_Dialect, Train_Space, "space"> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 
 def Train_TablePart : I32EnumAttr<"TablePart", "Which half of a rotary table", [

@@ -69,9 +69,9 @@ def Train_StateOp : Train_Op<"state", [Symbol]> {
     DefaultValuedAttr<Train_SpaceAttr, "::ciuic::train::Space::Device">:$space
   );
   let assemblyFormat = [{
-    (`trainable` $trainable^)? $role $sym_name (`of` $of^)? (`slot` $slot^)?
+    (`trainable` $trainable^)? `` $role $sym_name (`of` $of^)? (`slot` $slot^)?
     (`sharded` $sharded^)? `:` $type `init` $init
-    (`in` $bucket^ `at` $offset)? (`space` $space^)? attr-dict
+    (`in` $bucket^ `at` $offset)? (`space` `` $space^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -65,7 +65,7 @@ double JsonFields::number(const char *key, double low, double high,
     if (number >= low && number <= high) // Not so for NaN.
       return number;
   }
-  fail(key, fmt::format("a number from {} to {}", low, high));
+  fail(key, fmt::format("a number from {:g} to {:g}", low, high));
   return fallback.value_or(low);
 }
 
