@@ -24,22 +24,27 @@ def load_tokenizer(args):
     """Returns (text -> list of ids, vocabulary size)."""
     if args.bytes:
         return lambda text: [256, *text.encode(), 257], 259
-    file = args.tokenizer
+    file, end = args.tokenizer, args.end_token
     if os.path.isdir(file):
+        config = os.path.join(file, "tokenizer_config.json")
+        if not end and os.path.isfile(config):
+            with open(config, encoding="utf-8") as stream:
+                end = json.load(stream).get("eos_token")
+            end = end.get("content") if isinstance(end, dict) else end
         file = os.path.join(file, "tokenizer.json")
     if os.path.isfile(file):
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(file)
         size = tokenizer.get_vocab_size(with_added_tokens=True)
-        end, lookup = args.end_token, tokenizer.token_to_id
+        lookup = tokenizer.token_to_id
         encode = lambda text: tokenizer.encode(text, add_special_tokens=False).ids
     else:
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(args.tokenizer)
         size = len(tokenizer)
-        end = args.end_token or tokenizer.eos_token
+        end = end or tokenizer.eos_token
         lookup = tokenizer.convert_tokens_to_ids
         encode = lambda text: tokenizer.encode(text, add_special_tokens=False)
     # DeepSeek's, Llama's, GPT-2's and Qwen's, and Llama 3's.

@@ -67,10 +67,8 @@ TEST(HalfFloat, Bf16RoundTrip) {
   for (uint32_t i = 0; i < 65536; ++i) {
     auto bits = static_cast<uint16_t>(i);
     float value = floatFromBf16(bits);
-    if (std::isnan(value))
-      ASSERT_EQ(bf16FromFloat(value), bits | 0x40) << "a quiet NaN";
-    else
-      ASSERT_EQ(bf16FromFloat(value), bits);
+    int expected = std::isnan(value) ? bits | 0x40 : bits; // A quiet NaN.
+    ASSERT_EQ(bf16FromFloat(value), expected);
   }
 }
 

@@ -1,4 +1,5 @@
 //===- CheckpointHostileTest.cpp - Folders that must be refused -----------===//
+#include "runtime/base/Philox.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "test/runtime/TestFiles.h"
 #include "test/runtime/checkpoint/Sources.h"
@@ -110,4 +111,24 @@ TEST_F(CheckpointHostile, TruncatedShard) {
   std::string file = folder.path("step-1/" + std::string(masterFile));
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   EXPECT_INVALID(CheckpointReader::open(folder.path()), masterFile);
+}
+
+// Bytes of the state changed at random: it is read or refused.
+TEST_F(CheckpointHostile, RandomChanges) {
+  constexpr std::string_view bytes = "0123456789-.,:[]{}\"abfx/\0\xff";
+  int refused = 0;
+  for (uint64_t i = 0; i < 300; ++i) {
+    std::string text = sound;
+    PhiloxCounter words = philox(1, 2, i);
+    for (uint32_t k = 0; k < 1 + words[3] % 3; ++k)
+      text[words[k] % text.size()] = bytes[(words[k] >> 16) % bytes.size()];
+    folder.write("step-1/state.json", text);
+    auto reader = CheckpointReader::open(folder.path());
+    if (reader.ok())
+      continue;
+    ++refused;
+    EXPECT_EQ(reader.takeStatus().code(), Code::Invalid);
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_LT(refused, 300) << "a changed seed is no error";
 }

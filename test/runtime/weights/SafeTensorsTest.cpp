@@ -211,6 +211,27 @@ TEST(SafeTensors, ReadsForeignFile) {
                  "cannot convert i64");
 }
 
+// Files written by the format's Python library, with tensors of several
+// dtypes, open, and every tensor can be read.
+TEST(SafeTensors, ReadsReferenceFiles) {
+  std::string folder = std::string(CIUIC_SOURCE_DIR) + "/test/reference";
+  int files = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors")
+      continue;
+    ++files;
+    ASSERT_ASSIGN(SafeTensorsReader reader,
+                  SafeTensorsReader::open(entry.path().string()));
+    EXPECT_FALSE(reader.tensors().empty());
+    for (const StoredTensor &tensor : reader.tensors()) {
+      std::vector<std::byte> out(tensor.elements * byteSize(tensor.dtype));
+      EXPECT_OK(
+          reader.read(tensor, 0, tensor.elements, tensor.dtype, out.data()));
+    }
+  }
+  EXPECT_GT(files, 0);
+}
+
 // In order, and never over the limit unless one tensor alone is.
 TEST(SafeTensors, PlansShards) {
   std::vector<uint64_t> bytes = {40, 60, 1, 0, 250, 100};
