@@ -109,4 +109,129 @@ def ElideTrivialCollectivesPass
   }];
 }
 
+def VerifyShardedPass : Pass<"ciuic-verify-sharded", "::mlir::ModuleOp"> {
+  let summary = "The gate after sharding.";
+  let description = [{
+    Changes nothing. Fails unless
+
+    - every parameter lies in a bucket, at a multiple of 128 elements, inside
+      it and apart from the other members;
+    - every bucket has one parameter storage and, if trainable, one f32
+      gradient (and a master copy of 16-bit parameters), of all its elements
+      or, if `sharded`, of one chunk: chunks times ranks is the whole;
+    - axes of one name have one size;
+    - functions are straight-line, so all ranks run the same collectives in
+      the same order, and none hides in a region;
+    - no function names a parameter itself, only buckets;
+    - `comm.unpack` and `comm.pack` of a bucket name its members;
+    - what is gathered for a use-group is only viewed, and only by ops of that
+      (block, direction).
+
+    The error names the first state or op at fault.
+  }];
+}
+
+def OffloadOptimizerPass
+    : Pass<"ciuic-comm-offload-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Keeps optimizer states in host memory and updates there.";
+  let description = [{
+    Master copies and moments move to host memory; each update takes its
+    gradient there and sends the new parameter back, already in the
+    parameter's own type:
+
+    ```mlir
+    %next, %m1, %v1 = train.adam %p, %g, %m0, %v0 ...
+    train.write %next, @layers.0.master : tensor<128xf32>
+    %narrow = arith.truncf %next : tensor<128xf32> to tensor<128xbf16>
+    train.write %narrow, @layers.0.param : tensor<128xbf16>
+    ```
+
+    becomes
+
+    ```mlir
+    %g_host = comm.transfer %g to host : tensor<128xf32>
+    %next, %m1, %v1 = train.adam %p, %g_host, %m0, %v0 ...
+    train.write %next, @layers.0.master : tensor<128xf32>
+    %narrow = arith.truncf %next : tensor<128xf32> to tensor<128xbf16>
+    %new = comm.transfer %narrow to device : tensor<128xbf16>
+    train.write %new, @layers.0.param : tensor<128xbf16>
+    ```
+
+    where `@layers.0.master` and the moments have `space host`. Under f32
+    training, where a parameter is its own most precise copy, a master copy is
+    made on the host, so that no parameter is sent there.
+
+    Requires: sharded IR. Ensures: what `ciuic-verify-placed` checks.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"1.0",
+           "Share of the optimizer's elements to offload, in bucket order.">,
+  ];
+  let dependentDialects = ["::ciuic::comm::CommDialect"];
+}
+
+def RecomputeBlocksPass
+    : Pass<"ciuic-train-recompute-blocks", "::mlir::ModuleOp"> {
+  let summary = "Computes a block's forward values again in its backward.";
+  let description = [{
+    With `policy=block`, values of a block's forward that its backward reads
+    are no longer kept: `@micro_step` computes them again from the block's
+    inputs, fenced in a region, before the block's backward:
+
+    ```mlir
+    %h = train.linear %x, %w_fwd {train.block = "layers.0"} : ...
+    %y = train.sigmoid %h {train.block = "layers.0"} : ...
+    ...
+    %dh = use(%dy, %y) {train.backward, train.block = "layers.0"}
+    ```
+
+    becomes
+
+    ```mlir
+    %h = train.linear %x, %w_fwd {train.block = "layers.0"} : ...
+    %y = train.sigmoid %h {train.block = "layers.0"} : ...
+    ...
+    %y2 = train.recompute "layers.0"(%x, %w_bwd)
+        {train.backward, train.block = "layers.0"} : ... {
+    ^bb0(%x_in: ..., %w: ...):
+      %h2 = train.linear %x_in, %w ...
+      %y2 = train.sigmoid %h2 ...
+      train.yield %y2 : ...
+    }
+    %dh = use(%dy, %y2) {train.backward, train.block = "layers.0"}
+    ```
+
+    Weights come from the gather of the block's backward, so a bucket is still
+    gathered twice and not three times. What other blocks take from a block is
+    kept, and not computed again. The block of the loss is left alone: its
+    backward follows its forward at once.
+
+    Requires: differentiated IR, sharded or not. Ensures: no op of a block's
+    backward uses a value of its forward, but for what other blocks use too.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", /*default=*/"\"none\"",
+           "none keeps all values; block computes each block again.">,
+  ];
+  let dependentDialects = ["::ciuic::comm::CommDialect"];
+}
+
+def VerifyPlacedPass : Pass<"ciuic-verify-placed", "::mlir::ModuleOp"> {
+  let summary = "The gate after placement.";
+  let description = [{
+    Changes nothing. Fails unless
+
+    - each op other than `comm.transfer` takes its tensors from one memory,
+      scalars apart, and a state is written from the memory that holds it;
+    - collectives work on device memory, and so do all functions but
+      `@apply_step`;
+    - only master copies and moments live on the host, all those of a bucket
+      or none;
+    - where a block is computed again, its backward reads nothing of its
+      forward but what other blocks use too.
+
+    The error names the first state or op at fault.
+  }];
+}
+
 #endif // CIUIC_PASSES_COMM_PASSES_TD

@@ -24,8 +24,13 @@ public:
   LogicalResult run() {
     // The list before anything is added to it.
     SmallVector<Operation *> ops;
-    for (Operation &op : function.front())
+    for (Operation &op : function.front()) {
       ops.push_back(&op);
+      // Blocks that are gathered together are one block to all that follows.
+      if (StringRef block = blockOf(&op);
+          context.stage == kMaxStage && context.plan.groupOf(block) != block)
+        setUseGroup(&op, context.plan.groupOf(block), isBackward(&op));
+    }
 
     for (Operation *op : ops)
       if (auto accumulate = dyn_cast<train::AccumulateOp>(op)) {
@@ -84,11 +89,7 @@ Value MicroStep::view(StringRef parameter, Operation *user) {
   const Bucket &bucket = context.plan.buckets[index];
   const Member &member = bucket.members[place];
   bool gathered = bucket.row->parameter == Layout::Chunk;
-  StringRef group = context.plan.groupOf(blockOf(user));
-  // Blocks that share a bucket are one block to all that follows.
-  if (gathered && group != blockOf(user))
-    setUseGroup(user, group, isBackward(user));
-
+  StringRef group = blockOf(user);
   std::string key = parameter.str();
   if (gathered)
     key += " for " + useGroup(group, isBackward(user));

@@ -176,8 +176,9 @@ LogicalResult ShardStates::declare(const BucketPlan &plan,
     }
     remark::analysis(loc, remark::RemarkOpts::name("Bucket").category("comm"))
         << remark::add(
-               "{0} holds {1} parameters in {2} elements, {3} bytes: {4} a "
-               "rank, {5} of padding; {6}",
+               "{0}: members {1}, elements {2} ({3} bytes), {4} a rank, "
+               "padding "
+               "{5}; {6}",
                bucket.name, bucket.members.size(), bucket.elements,
                train::bytesOf(bucket.type(Layout::Whole, bucket.elementType)),
                bucket.chunk, bucket.padding, bucket.row->meaning);

@@ -31,6 +31,22 @@ inline void setUseGroup(mlir::Operation *op, llvm::StringRef block,
     op->setAttr(train::kBackwardAttr, mlir::UnitAttr::get(context));
 }
 
+/// Whether `op` computes a value of the forward of `block`: something that its
+/// backward could compute again. Reads of states and views of buckets are not.
+inline bool isForwardOf(mlir::Operation *op, llvm::StringRef block) {
+  return op && !isBackward(op) && blockOf(op) == block &&
+         !mlir::isa<train::ReadOp>(op) &&
+         !mlir::isa<CommDialect>(op->getDialect()) && mlir::isPure(op);
+}
+
+/// Whether other blocks use `value` of `block`, which therefore lives on
+/// whatever the block's own backward does.
+inline bool isKeptForOthers(mlir::Value value, llvm::StringRef block) {
+  return llvm::any_of(value.getUsers(), [&](mlir::Operation *user) {
+    return blockOf(user) != block;
+  });
+}
+
 } // namespace ciuic::comm
 
 #endif // CIUIC_PASSES_COMM_USEGROUPS_H

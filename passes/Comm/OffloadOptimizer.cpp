@@ -1,0 +1,185 @@
+//===- OffloadOptimizer.cpp - Optimizer states and updates on the host ----===//
+#include "dialect/Comm/Comm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/SymbolTable.h"
+#include "passes/Comm/Passes.h"
+#include <cmath>
+
+namespace ciuic::comm {
+#define GEN_PASS_DEF_OFFLOADOPTIMIZERPASS
+#include "passes/Comm/Passes.h.inc"
+} // namespace ciuic::comm
+
+using namespace mlir;
+using namespace ciuic;
+using namespace ciuic::comm;
+using train::Role;
+using train::Space;
+using train::StateOp;
+
+namespace {
+struct OffloadOptimizer
+    : comm::impl::OffloadOptimizerPassBase<OffloadOptimizer> {
+  using OffloadOptimizerPassBase::OffloadOptimizerPassBase;
+
+  void runOnOperation() final {
+    if (failed(offload()))
+      signalPassFailure();
+  }
+
+  LogicalResult offload();
+  LogicalResult offloadUpdate(Operation *update, SymbolTable &symbols);
+};
+} // namespace
+
+static StateOp stateOf(Value value, SymbolTable &symbols) {
+  auto read = value.getDefiningOp<train::ReadOp>();
+  return read ? symbols.lookup<StateOp>(read.getState()) : StateOp();
+}
+
+static int64_t elementsOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+static Value transfer(OpBuilder &builder, Location loc, Value value,
+                      Space space) {
+  return TransferOp::create(builder, loc, value, space);
+}
+
+LogicalResult OffloadOptimizer::offload() {
+  ModuleOp module = getOperation();
+  if (!(ratio >= 0.0 && ratio <= 1.0))
+    return module.emitError()
+           << "option ratio is " << ratio.getValue() << ", expected 0 to 1";
+  auto apply = module.lookupSymbol<func::FuncOp>(train::kApplyStep);
+  if (!apply || apply.isDeclaration())
+    return module.emitError() << "has no @apply_step, whose updates the host "
+                                 "could run";
+  SmallVector<Operation *> updates;
+  double total = 0.0;
+  for (Operation &op : apply.getOps())
+    if (isa<train::AdamOp, train::SGDOp>(op)) {
+      updates.push_back(&op);
+      total += double(elementsOf(op.getOperand(0)));
+    }
+  // Whole buckets, until the share is reached.
+  SymbolTable symbols(module);
+  double offloaded = 0.0;
+  for (Operation *update : updates) {
+    if (offloaded >= ratio * total) {
+      remark::missed(update->getLoc(),
+                     remark::RemarkOpts::name("NotOffloaded").category("comm"))
+          << remark::reason("the share of {0} is offloaded already",
+                            ratio.getValue());
+      continue;
+    }
+    offloaded += double(elementsOf(update->getOperand(0)));
+    if (failed(offloadUpdate(update, symbols)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
+                                              SymbolTable &symbols) {
+  OpBuilder builder(update);
+  Location loc = update->getLoc();
+  // Operands: value, gradient, moments, then scalars; results: value, moments.
+  unsigned moments = update->getNumResults() - 1;
+  int64_t hostBytes = 0;
+  auto toHost = [&](StateOp state) {
+    state.setSpaceAttr(train::SpaceAttr::get(&getContext(), Space::Host));
+    hostBytes += train::bytesOf(state.getType());
+  };
+  StringRef bucket;
+  bool sharded = false;
+  for (unsigned i = 0; i < moments; ++i) {
+    StateOp moment = stateOf(update->getOperand(2 + i), symbols);
+    if (!moment || moment.getRole() != Role::Moment)
+      return update->emitOpError()
+             << "takes a moment that is not train.read of one";
+    if (moment.getSpace() == Space::Host)
+      return update->emitOpError() << "runs on the host already: @"
+                                   << moment.getSymName() << " lives there";
+    bucket = *moment.getOf();
+    sharded = moment.getSharded();
+    toHost(moment);
+  }
+  auto declared = symbols.lookup<BucketOp>(bucket);
+  if (!declared)
+    return update->emitOpError()
+           << "updates what lies in no bucket; expected sharded IR";
+
+  // The most precise copy lives on the host: an f32 parameter gets one there.
+  Value value = update->getOperand(0);
+  StateOp master = stateOf(value, symbols);
+  bool made = !master || master.getRole() != Role::Master;
+  if (made) {
+    std::string name = (bucket + ".master").str();
+    if (Operation *taken = symbols.lookup(name))
+      return taken->emitError()
+             << "@" << name << " is the name of what bucket @" << bucket
+             << " needs";
+    OpBuilder atEnd(declared->getContext());
+    atEnd.setInsertionPointAfter(declared);
+    master = StateOp::create(
+        atEnd, declared.getLoc(), /*trainable=*/false, Role::Master, name,
+        FlatSymbolRefAttr::get(declared.getSymNameAttr()), /*slot=*/nullptr,
+        cast<RankedTensorType>(value.getType()),
+        train::ConstantInitAttr::get(&getContext(), train::Real(0.0)),
+        /*bucket=*/nullptr, /*offset=*/nullptr, sharded);
+    symbols.insert(master);
+    update->setOperand(0, train::ReadOp::create(builder, loc, value.getType(),
+                                                master.getSymName()));
+    // A chunk of the device's parameter may have no other use.
+    if (Operation *op = value.getDefiningOp(); op && op->use_empty())
+      if (Value source = op->getNumOperands() ? op->getOperand(0) : Value();
+          isa<ChunkOp, train::ReadOp>(op)) {
+        op->erase();
+        if (source && source.use_empty())
+          source.getDefiningOp<train::ReadOp>().erase();
+      }
+  }
+  toHost(master);
+
+  Value gradient = update->getOperand(1);
+  update->setOperand(1, transfer(builder, loc, gradient, Space::Host));
+  int64_t downBytes = train::bytesOf(gradient.getType());
+
+  // Down to the parameter's own type on the host, then over.
+  builder.setInsertionPointAfter(update);
+  Value next = update->getResult(0);
+  int64_t upBytes = 0;
+  SmallVector<OpOperand *> onDevice;
+  for (OpOperand &use : next.getUses()) {
+    Operation *user = use.getOwner();
+    if (auto write = dyn_cast<train::WriteOp>(user);
+        write && write.getState() == master.getSymName())
+      continue;
+    if (auto narrow = dyn_cast<arith::TruncFOp>(user)) {
+      OpBuilder after(narrow);
+      after.setInsertionPointAfter(narrow);
+      Value moved = transfer(after, loc, narrow.getResult(), Space::Device);
+      narrow.getResult().replaceAllUsesExcept(moved, moved.getDefiningOp());
+      upBytes += train::bytesOf(moved.getType());
+      continue;
+    }
+    onDevice.push_back(&use);
+  }
+  if (made)
+    train::WriteOp::create(builder, loc, next, master.getSymName());
+  if (!onDevice.empty()) {
+    Value moved = transfer(builder, loc, next, Space::Device);
+    for (OpOperand *use : onDevice)
+      use->set(moved);
+    upBytes += train::bytesOf(moved.getType());
+  }
+  remark::passed(
+      loc, remark::RemarkOpts::name("OptimizerOffloaded").category("comm"))
+      << remark::add("{0} keeps {1} bytes a rank on the host; a step moves {2} "
+                     "bytes there and {3} back",
+                     bucket, hostBytes, downBytes, upBytes);
+  return success();
+}
