@@ -11,11 +11,15 @@ tokens; the model has hidden 768, 12 layers, 12 heads, ffn 2048, vocabulary
   machine  versions, threads, environment, instruction set
   copy     bytes read and written a second by a large copy
   gemm     the best rate of plain matrix products, for each type
-  floor    seconds that the step's matrix products and Adam's bytes take at
-           these rates: no implementation on these libraries is faster
   probe    one short timing a variant, unless --variants leaves only one
-  step     the best variant, timed again: seconds (median, least, all),
-           tokens_per_s; its ratio to the floor
+  floor    seconds that the step's matrix products and Adam's and the logits'
+           bytes take at the best rates seen before and after the steps
+  step     the two best variants, timed in turn: seconds (median, least, all),
+           tokens_per_s, and their ratio to the floor
+
+Only a quiet machine gives times that mean something. `load` is the load
+average (of a minute, this process included); a `spread` above some hundredths,
+or gemm lines that differ, tell of a machine that was not quiet.
 
 PyTorch is tuned: it starts itself again with all cores, passive OpenMP
 waiting, huge pages for malloc and, on CPUs with AVX-512 that are not Intel's,
@@ -319,18 +323,17 @@ VARIANTS = {
 }
 
 
-def time_variant(torch, variant, clip, warmup, steps):
-    step = Step(torch, variant, clip)
-    losses = [step() for _ in range(warmup)]
-    times = timed(lambda: losses.append(step()), steps)
-    # The same batch again and again: a step that trains lowers its loss.
+def check_losses(variant, losses):
+    """The same batch again and again: a step that trains lowers its loss."""
     if not (math.isfinite(losses[-1]) and losses[-1] < losses[0]):
         raise SystemExit(f"{variant}: losses {losses} do not fall")
-    return times, losses
 
 
 def probe(torch, name, variant, clip):
-    times, losses = time_variant(torch, variant, clip, warmup=2, steps=2)
+    step = Step(torch, variant, clip)
+    losses = [step(), step()]
+    times = timed(lambda: losses.append(step()), 2)
+    check_losses(variant, losses)
     emit(
         "probe",
         dtype=name,
@@ -338,40 +341,78 @@ def probe(torch, name, variant, clip):
         seconds=min(times),
         tokens_per_s=TOKENS / min(times),
         losses=losses,
+        load=os.getloadavg()[0],
     )
     return min(times)
 
 
-def measure_steps(torch, name, arguments, floor):
+def choose_variants(name, arguments):
     variants = list(VARIANTS[name])
     if arguments.compile:
         variants += [f"{v}+compile" for v in variants if "fused" in v]
     if arguments.variants:
-        variants = [v for v in variants if v in arguments.variants.split(",")]
-    comparable = [v for v in variants if not v.startswith("pure")]
-    probes = dict.fromkeys(comparable, 0.0)
+        wanted = arguments.variants.split(",")
+        if not set(wanted) & set(variants):
+            raise SystemExit(f"{name}: --variants: choose from {variants}")
+        variants = [v for v in variants if v in wanted]
+    return variants
+
+
+def time_finalists(torch, name, arguments):
+    """Times the two best variants step by step in turn, so that whatever else
+    the machine does meets both. Returns variant -> (seconds, losses)."""
+    variants = choose_variants(name, arguments)
+    finalists = [v for v in variants if not v.startswith("pure")]
     if len(variants) > 1:
-        for variant in variants:
-            probes[variant] = probe(torch, name, variant, arguments.clip)
-    if not comparable:
-        return
-    best = min(comparable, key=probes.get)
-    times, losses = time_variant(
-        torch, best, arguments.clip, 2, arguments.steps
-    )
-    median = statistics.median(times)
+        probes = {v: probe(torch, name, v, arguments.clip) for v in variants}
+        finalists = sorted(finalists, key=probes.get)[:2]
+    steps = {v: Step(torch, v, arguments.clip) for v in finalists}
+    results = {v: ([], [step(), step()]) for v, step in steps.items()}
+    for _ in range(arguments.steps):
+        for variant, step in steps.items():
+            times, losses = results[variant]
+            start = time.perf_counter()
+            losses.append(step())
+            times.append(time.perf_counter() - start)
+    for variant, (_, losses) in results.items():
+        check_losses(variant, losses)
+    return results
+
+
+def measure(torch, name, dtype, parameters, bandwidth, arguments):
+    """The rates are taken before and after the steps and the better ones
+    count: a floor from a busier moment than the steps' would be too high."""
+    rate = measure_gemm(torch, dtype, name)
+    results = {}
+    if not arguments.rates_only:
+        results = time_finalists(torch, name, arguments)
+        rate = max(rate, measure_gemm(torch, dtype, name))
+        bandwidth = max(bandwidth, measure_copy(torch))
+    floor = step_flops() / rate + step_bytes(parameters, name) / bandwidth
     emit(
-        "step",
+        "floor",
         dtype=name,
-        variant=best,
-        seconds=median,
-        seconds_least=min(times),
-        seconds_all=times,
-        spread=(max(times) - min(times)) / median,
-        tokens_per_s=TOKENS / median,
-        over_floor=median / floor,
-        final_loss=losses[-1],
+        seconds=floor,
+        flops=step_flops(),
+        bytes=step_bytes(parameters, name),
+        flops_per_s=rate,
+        bytes_per_s=bandwidth,
     )
+    for variant, (times, losses) in results.items():
+        median = statistics.median(times)
+        emit(
+            "step",
+            dtype=name,
+            variant=variant,
+            seconds=median,
+            seconds_least=min(times),
+            seconds_all=times,
+            spread=(max(times) - min(times)) / median,
+            tokens_per_s=TOKENS / median,
+            over_floor=median / floor,
+            final_loss=losses[-1],
+            load=os.getloadavg()[0],
+        )
 
 
 def main():
@@ -416,23 +457,14 @@ def main():
         mkl_avx512_shim=shim,
         environment={key: os.environ.get(key) for key in ENVIRONMENT},
         parameters=parameters,
+        load=os.getloadavg()[0],
         clip=arguments.clip,
     )
     bandwidth = measure_copy(torch)
     for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
         if arguments.dtype not in (name, "both"):
             continue
-        rate = measure_gemm(torch, dtype, name)
-        floor = step_flops() / rate + step_bytes(parameters, name) / bandwidth
-        emit(
-            "floor",
-            dtype=name,
-            seconds=floor,
-            flops=step_flops(),
-            bytes=step_bytes(parameters, name),
-        )
-        if not arguments.rates_only:
-            measure_steps(torch, name, arguments, floor)
+        measure(torch, name, dtype, parameters, bandwidth, arguments)
 
 
 if __name__ == "__main__":
