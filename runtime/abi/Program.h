@@ -110,12 +110,13 @@ enum class TaskKind : uint8_t {
   /// hysteresis, consecutive; reals: min.
   UpdateLossScale,
   /// p, grad, m, v (p, m, v updated in place), lr, coef, step, skip, [half:
-  /// the updated p in 16 bits]; ints: decoupled, biasCorrection, then pairs
-  /// [begin, end) of bucket elements without decay; reals: beta1, beta2, eps,
-  /// decay. Rank r's first element is r * elements of p.
+  /// the updated p in 16 bits]; ints: decoupled, biasCorrection, sharded, then
+  /// pairs [begin, end) of bucket elements without decay; reals: beta1, beta2,
+  /// eps, decay. If sharded, rank r's first element is r * elements of p,
+  /// otherwise it is 0 on every rank.
   Adam,
   /// p, grad, m (p and m in place), lr, coef, skip, [half]; ints: nesterov,
-  /// then pairs as for Adam; reals: momentum, decay.
+  /// sharded, then pairs as for Adam; reals: momentum, decay.
   Sgd,
 };
 

@@ -1,0 +1,91 @@
+//===- Operation.cpp - Checks that preparations share ---------------------===//
+#include "runtime/kernels/host/Operation.h"
+
+#include "runtime/abi/Sizes.h"
+
+namespace ciuic::rt {
+namespace {
+
+const char *name(abi::DType dtype) {
+  switch (dtype) {
+  case abi::DType::F32:
+    return "f32";
+  case abi::DType::F16:
+    return "f16";
+  case abi::DType::BF16:
+    return "bf16";
+  case abi::DType::F64:
+    return "f64";
+  case abi::DType::I32:
+    return "i32";
+  }
+  return "unknown";
+}
+
+bool isFloat(abi::DType dtype) {
+  return dtype == abi::DType::F32 || dtype == abi::DType::F16 ||
+         dtype == abi::DType::BF16;
+}
+
+Status mismatch(const char *what, const Tensor &tensor,
+                const std::string &expected) {
+  return Status::invalid(std::string(what) + " is " + describe(tensor) +
+                         ", expected " + expected);
+}
+
+std::string shape(int64_t rows, int64_t columns) {
+  return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
+}
+
+} // namespace
+
+std::string describe(const Tensor &tensor) {
+  return std::string(name(tensor.dtype)) +
+         shape(tensor.shape[0], tensor.shape[1]) +
+         (tensor.isDense() ? "" : " with gaps");
+}
+
+Status expectCounts(const TaskArguments &arguments, size_t views, size_t ints,
+                    size_t reals) {
+  if (arguments.views.size() != views || arguments.ints.size() < ints ||
+      arguments.reals.size() < reals)
+    return Status::invalid(
+        "found " + std::to_string(arguments.views.size()) + " views, " +
+        std::to_string(arguments.ints.size()) + " ints and " +
+        std::to_string(arguments.reals.size()) + " reals, expected " +
+        std::to_string(views) + ", " + std::to_string(ints) + " and " +
+        std::to_string(reals));
+  return {};
+}
+
+Status expectTensor(const char *what, const Tensor &tensor, abi::DType dtype,
+                    int64_t rows, int64_t columns) {
+  if (tensor.dtype != dtype || tensor.shape[0] != rows ||
+      tensor.shape[1] != columns || !tensor.isDense())
+    return mismatch(what, tensor, name(dtype) + shape(rows, columns));
+  return {};
+}
+
+Status expectFloats(const char *what, const Tensor &tensor, int64_t rows,
+                    int64_t columns) {
+  if (!isFloat(tensor.dtype) || tensor.shape[0] != rows ||
+      tensor.shape[1] != columns || !tensor.hasDenseRows())
+    return mismatch(what, tensor, "f32, f16 or bf16 " + shape(rows, columns));
+  return {};
+}
+
+bool overlap(const Tensor &a, const Tensor &b) {
+  auto begin = [](const Tensor &t) {
+    return reinterpret_cast<uintptr_t>(t.data);
+  };
+  auto end = [&](const Tensor &t) {
+    if (t.elements() == 0)
+      return begin(t);
+    uint64_t last = static_cast<uint64_t>((t.shape[0] - 1) * t.strides[0] +
+                                          (t.shape[1] - 1) * t.strides[1]);
+    return begin(t) + (last + 1) * byteSize(t.dtype);
+  };
+  return begin(a) < end(b) && begin(b) < end(a);
+}
+
+} // namespace ciuic::rt

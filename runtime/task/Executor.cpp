@@ -1,0 +1,394 @@
+//===- Executor.cpp - Runs compiled programs over all ranks ---------------===//
+#include "runtime/task/Executor.h"
+
+#include "runtime/base/Quote.h"
+#include "runtime/blas/Gemm.h"
+#include "runtime/kernels/host/Workspace.h"
+#include "runtime/task/CheckBundle.h"
+
+#include <tbb/flow_graph.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace ciuic::rt {
+
+const char *name(TimeKind kind) {
+  switch (kind) {
+  case TimeKind::Forward:
+    return "forward";
+  case TimeKind::Backward:
+    return "backward";
+  case TimeKind::Gather:
+    return "gather";
+  case TimeKind::Reduce:
+    return "reduce";
+  case TimeKind::H2D:
+    return "h2d";
+  case TimeKind::D2H:
+    return "d2h";
+  case TimeKind::Adam:
+    return "adam";
+  case TimeKind::Other:
+    return "other";
+  }
+  return "other";
+}
+
+namespace {
+
+constexpr int taskKinds = static_cast<int>(abi::TaskKind::Sgd) + 1;
+
+TimeKind timeKindOf(const abi::Task &task) {
+  switch (task.kind) {
+  case abi::TaskKind::AllGather:
+    return TimeKind::Gather;
+  case abi::TaskKind::ReduceScatter:
+  case abi::TaskKind::AllReduce:
+    return TimeKind::Reduce;
+  case abi::TaskKind::Adam:
+  case abi::TaskKind::Sgd:
+    return TimeKind::Adam;
+  default:
+    break;
+  }
+  if (task.stream == abi::Stream::H2D)
+    return TimeKind::H2D;
+  if (task.stream == abi::Stream::D2H)
+    return TimeKind::D2H;
+  if (task.phase == abi::Phase::Forward)
+    return TimeKind::Forward;
+  if (task.phase == abi::Phase::Backward)
+    return TimeKind::Backward;
+  return TimeKind::Other;
+}
+
+} // namespace
+
+class Executor::Impl {
+public:
+  Impl(const abi::Bundle &bundle, const RankArenas &arenas,
+       const ExecutorOptions &options)
+      : bundle(bundle), arenas(arenas), timing(options.timing),
+        threads(options.threads > 0
+                    ? options.threads
+                    : static_cast<int>(
+                          std::max(1u, std::thread::hardware_concurrency()))),
+        control(tbb::global_control::max_allowed_parallelism,
+                static_cast<size_t>(threads)),
+        arena(threads), gemms(threads) {}
+
+  ~Impl() {
+    // A graph belongs to the arena it was made in.
+    arena.execute([&] { programs.clear(); });
+  }
+
+  Status prepare();
+  Status run(std::string_view name);
+  Tensor resolve(const abi::View &view, uint32_t rank) const;
+
+  /// One task of one rank, or of all ranks.
+  struct Node {
+    OperationPtr operation;
+    const abi::Task *task = nullptr;
+    const float *skip = nullptr;
+    uint32_t rank = 0;
+    TimeKind timeKind = TimeKind::Other;
+    bool collective = false;
+  };
+
+  using FlowNode = tbb::flow::continue_node<tbb::flow::continue_msg>;
+
+  struct Program {
+    const abi::Program *records = nullptr;
+    std::vector<Node> nodes;
+    std::optional<tbb::flow::graph> graph;
+    std::optional<tbb::flow::broadcast_node<tbb::flow::continue_msg>> start;
+    std::deque<FlowNode> flowNodes;
+
+    ~Program() {
+      // Nodes go before the graph that they are in.
+      flowNodes.clear();
+      start.reset();
+      graph.reset();
+    }
+  };
+
+  Result<Node> makeNode(const abi::Program &program, const abi::Task &task,
+                        uint32_t rank);
+  Status prepareProgram(const abi::Program &records);
+  void connect(Program &program, const std::vector<uint32_t> &firstNode);
+  void execute(Node &node);
+  void fail(const Node &node, Status status);
+
+  Program *find(std::string_view name) {
+    for (auto &program : programs)
+      if (name == program->records->name)
+        return program.get();
+    return nullptr;
+  }
+
+  const abi::Bundle &bundle;
+  const RankArenas &arenas;
+  const bool timing;
+  const int threads;
+  tbb::global_control control;
+  tbb::task_arena arena;
+  Workspace workspace;
+  GemmCache gemms;
+  std::vector<std::unique_ptr<Program>> programs;
+
+  std::atomic<bool> failed{false};
+  std::mutex failureMutex;
+  Status failure;
+
+  std::array<std::atomic<uint64_t>, timeKinds> nanoseconds{};
+  std::array<std::atomic<uint64_t>, taskKinds> executed{};
+};
+
+Tensor Executor::Impl::resolve(const abi::View &view, uint32_t rank) const {
+  const abi::Buffer &buffer = bundle.buffers[view.buffer];
+  std::byte *base = buffer.arena == abi::Arena::Device
+                        ? arenas.deviceBase(rank)
+                        : arenas.hostBase(rank);
+  Tensor tensor;
+  tensor.data = base + buffer.offset + view.offset +
+                static_cast<int64_t>(rank) * view.rankStride;
+  tensor.dtype = view.dtype;
+  tensor.rank = view.rank;
+  for (int d = 0; d < 2; ++d) {
+    tensor.shape[d] = view.shape[d];
+    tensor.strides[d] = view.strides[d];
+  }
+  return tensor;
+}
+
+Result<Executor::Impl::Node>
+Executor::Impl::makeNode(const abi::Program &program, const abi::Task &task,
+                         uint32_t rank) {
+  bool collective = isCollective(task.kind);
+  std::vector<Tensor> views;
+  for (uint32_t r = rank; r < (collective ? bundle.ranks : rank + 1); ++r)
+    for (uint32_t i = task.views.begin; i < task.views.end; ++i)
+      views.push_back(resolve(program.views[i], r));
+  TaskArguments arguments;
+  arguments.kind = task.kind;
+  arguments.views = views;
+  arguments.ints = {program.ints + task.ints.begin,
+                    task.ints.end - task.ints.begin};
+  arguments.reals = {program.reals + task.reals.begin,
+                     task.reals.end - task.reals.begin};
+  arguments.kernel = task.kernel;
+  arguments.rank = rank;
+  arguments.ranks = bundle.ranks;
+  arguments.workspace = &workspace;
+  arguments.gemms = &gemms;
+  CIUIC_TRY_ASSIGN(OperationPtr operation, makeOperation(arguments));
+  Node node;
+  node.operation = std::move(operation);
+  node.task = &task;
+  node.rank = rank;
+  node.collective = collective;
+  node.timeKind = timeKindOf(task);
+  if (task.skipView >= 0)
+    node.skip = resolve(program.views[task.skipView], rank).as<const float>();
+  return node;
+}
+
+Status Executor::Impl::prepareProgram(const abi::Program &records) {
+  auto program = std::make_unique<Program>();
+  program->records = &records;
+  // Node of task t on rank r: firstNode[t] + r, or firstNode[t] for all ranks.
+  std::vector<uint32_t> firstNode;
+  for (uint32_t t = 0; t < records.taskCount; ++t) {
+    const abi::Task &task = records.tasks[t];
+    firstNode.push_back(static_cast<uint32_t>(program->nodes.size()));
+    uint32_t count = isCollective(task.kind) ? 1 : bundle.ranks;
+    for (uint32_t rank = 0; rank < count; ++rank) {
+      auto node = makeNode(records, task, rank);
+      if (!node.ok())
+        return node.takeStatus().during([&] {
+          return "preparing task " + std::to_string(t) + " " +
+                 quote(task.name) + " of program " + quote(records.name);
+        });
+      program->nodes.push_back(std::move(*node));
+    }
+  }
+  connect(*program, firstNode);
+  programs.push_back(std::move(program));
+  return {};
+}
+
+void Executor::Impl::connect(Program &program,
+                             const std::vector<uint32_t> &firstNode) {
+  tbb::flow::graph &graph = program.graph.emplace();
+  auto &start = program.start.emplace(graph);
+  for (Node &node : program.nodes)
+    program.flowNodes.emplace_back(
+        graph, [this, &node](const tbb::flow::continue_msg &message) {
+          execute(node);
+          return message;
+        });
+
+  const abi::Program &records = *program.records;
+  std::array<int64_t, abi::kStreams> lastOnStream;
+  lastOnStream.fill(-1);
+  std::vector<uint32_t> before;
+  std::vector<uint32_t> sources;
+  for (uint32_t t = 0; t < records.taskCount; ++t) {
+    const abi::Task &task = records.tasks[t];
+    before.assign(records.waits + task.waits.begin,
+                  records.waits + task.waits.end);
+    int64_t &last = lastOnStream[static_cast<size_t>(task.stream)];
+    if (last >= 0)
+      before.push_back(static_cast<uint32_t>(last));
+    last = t;
+    bool collective = isCollective(task.kind);
+    uint32_t count = collective ? 1 : bundle.ranks;
+    for (uint32_t rank = 0; rank < count; ++rank) {
+      sources.clear();
+      for (uint32_t earlier : before) {
+        uint32_t first = firstNode[earlier];
+        if (program.nodes[first].collective)
+          sources.push_back(first);
+        else if (collective)
+          for (uint32_t r = 0; r < bundle.ranks; ++r)
+            sources.push_back(first + r);
+        else
+          sources.push_back(first + rank);
+      }
+      // Two edges between the same nodes would be counted, but cost twice.
+      std::sort(sources.begin(), sources.end());
+      sources.erase(std::unique(sources.begin(), sources.end()),
+                    sources.end());
+      FlowNode &to = program.flowNodes[firstNode[t] + rank];
+      if (sources.empty())
+        tbb::flow::make_edge(start, to);
+      for (uint32_t source : sources)
+        tbb::flow::make_edge(program.flowNodes[source], to);
+    }
+  }
+}
+
+Status Executor::Impl::prepare() {
+  CIUIC_TRY(checkBundle(bundle));
+  if (arenas.ranks() != bundle.ranks)
+    return Status::invalid("arenas of " + std::to_string(arenas.ranks()) +
+                           " ranks for a program of " +
+                           std::to_string(bundle.ranks));
+  Status status;
+  arena.execute([&] {
+    for (uint32_t i = 0; i < bundle.programCount && status.ok(); ++i)
+      status = prepareProgram(bundle.programs[i]);
+  });
+  CIUIC_TRY(std::move(status));
+  return workspace.commit(threads);
+}
+
+void Executor::Impl::fail(const Node &node, Status status) {
+  std::scoped_lock lock(failureMutex);
+  if (!failure.ok())
+    return;
+  failure = std::move(status).during([&] {
+    return "running task " + quote(node.task->name) +
+           (node.collective ? " of all ranks"
+                            : " of rank " + std::to_string(node.rank));
+  });
+  failed.store(true, std::memory_order_release);
+}
+
+void Executor::Impl::execute(Node &node) {
+  // After a failure the rest of the graph drains without doing anything.
+  if (failed.load(std::memory_order_acquire))
+    return;
+  if (node.skip && *node.skip != 0.0f)
+    return;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = timing ? Clock::now() : Clock::time_point();
+  try {
+    Status status = node.operation->run();
+    if (!status.ok())
+      return fail(node, std::move(status));
+  } catch (const std::exception &error) {
+    return fail(node, Status::machine(error.what()));
+  }
+  executed[static_cast<size_t>(node.task->kind)].fetch_add(
+      1, std::memory_order_relaxed);
+  if (!timing)
+    return;
+  auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      Clock::now() - begin);
+  // A collective occupies every rank.
+  uint64_t weight = node.collective ? bundle.ranks : 1;
+  nanoseconds[static_cast<size_t>(node.timeKind)].fetch_add(
+      static_cast<uint64_t>(elapsed.count()) * weight,
+      std::memory_order_relaxed);
+}
+
+Status Executor::Impl::run(std::string_view name) {
+  Program *program = find(name);
+  if (!program)
+    return Status::invalid("the bundle has no program " + quote(name));
+  failed.store(false);
+  failure = Status();
+  try {
+    arena.execute([&] {
+      program->start->try_put(tbb::flow::continue_msg());
+      program->graph->wait_for_all();
+    });
+  } catch (const std::exception &error) {
+    return Status::machine("program " + quote(name) + ": " + error.what());
+  }
+  std::scoped_lock lock(failureMutex);
+  return std::move(failure);
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+Executor::Executor(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+Executor::~Executor() = default;
+
+Result<std::unique_ptr<Executor>>
+Executor::create(const abi::Bundle &bundle, const RankArenas &arenas,
+                 const ExecutorOptions &options) {
+  try {
+    auto impl = std::make_unique<Impl>(bundle, arenas, options);
+    CIUIC_TRY(impl->prepare());
+    return std::unique_ptr<Executor>(new Executor(std::move(impl)));
+  } catch (const std::exception &error) {
+    return Status::machine(std::string("cannot prepare the program: ") +
+                           error.what());
+  }
+}
+
+bool Executor::has(std::string_view program) const {
+  return impl->find(program) != nullptr;
+}
+Status Executor::run(std::string_view program) { return impl->run(program); }
+Tensor Executor::resolve(const abi::View &view, uint32_t rank) const {
+  return impl->resolve(view, rank);
+}
+int Executor::threads() const { return impl->threads; }
+uint64_t Executor::scratchBytes() const { return impl->workspace.bytes(); }
+
+TimeTable Executor::takeTimes() {
+  TimeTable table{};
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i] = static_cast<double>(impl->nanoseconds[i].exchange(0)) * 1e-9 /
+               impl->bundle.ranks;
+  return table;
+}
+
+uint64_t Executor::executed(abi::TaskKind kind) const {
+  return impl->executed[static_cast<size_t>(kind)].load();
+}
+
+} // namespace ciuic::rt
