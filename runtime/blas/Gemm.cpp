@@ -1,10 +1,10 @@
 //===- Gemm.cpp - Matrix products on the CPU ------------------------------===//
 #include "runtime/blas/Gemm.h"
 
+#include "runtime/abi/Sizes.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/kernels/host/Parallel.h"
 #include "runtime/kernels/host/Workspace.h"
-#include "runtime/abi/Sizes.h"
 
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -26,8 +26,8 @@ void useOneOmpThread() {
   using SetThreads = void (*)(int);
   static const auto set = [] {
     void *library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void *found = dlsym(library ? library : RTLD_DEFAULT,
-                        "omp_set_num_threads");
+    void *found =
+        dlsym(library ? library : RTLD_DEFAULT, "omp_set_num_threads");
     return reinterpret_cast<SetThreads>(found);
   }();
   thread_local bool done = false;
@@ -86,7 +86,8 @@ public:
       attributes.set_post_ops(sum);
     }
     if (key.hasBias)
-      bias = dnnl::memory::desc({1, key.n}, typeOf(key.biasType), Dims{key.n, 1});
+      bias =
+          dnnl::memory::desc({1, key.n}, typeOf(key.biasType), Dims{key.n, 1});
     auto description = key.hasBias ? dnnl::matmul::desc(a, b, bias, c)
                                    : dnnl::matmul::desc(a, b, c);
     dnnl::matmul::primitive_desc primitiveDesc(description, attributes,
@@ -232,28 +233,29 @@ private:
   Status choose(GemmCache &cache) {
     if (m == 0 || n == 0)
       return {};
-    bool library = k > 0 && a.dtype == b.dtype &&
-                   (!bias.data || bias.dtype == c.dtype) &&
-                   ((a.dtype == abi::DType::F32 && c.dtype == abi::DType::F32) ||
-                    (a.dtype == abi::DType::BF16 && hasNativeBf16() &&
-                     c.dtype != abi::DType::F16));
+    bool library =
+        k > 0 && a.dtype == b.dtype && (!bias.data || bias.dtype == c.dtype) &&
+        ((a.dtype == abi::DType::F32 && c.dtype == abi::DType::F32) ||
+         (a.dtype == abi::DType::BF16 && hasNativeBf16() &&
+          c.dtype != abi::DType::F16));
     bool packed = !library;
     for (int64_t i : {int64_t(0), chunkCount(m, tileRows) - 1})
       for (int64_t j : {int64_t(0), chunkCount(n, tileColumns) - 1}) {
         if (!library)
           continue;
         int64_t rows = rowsOf(i), columns = columnsOf(j);
-        TileKey key{rows,     columns,  k,       a.row,   a.column,
-                    b.row,    b.column, c.row,   a.dtype, c.dtype,
-                    bias.dtype, bias.data != nullptr, accumulate};
+        TileKey key{rows,      columns, k,          a.row,
+                    a.column,  b.row,   b.column,   c.row,
+                    a.dtype,   c.dtype, bias.dtype, bias.data != nullptr,
+                    accumulate};
         CIUIC_TRY_ASSIGN(TilePrimitive * found, cache.find(key, *workspace));
         primitives[i > 0][j > 0] = found;
         packed |= !found;
       }
     if (packed)
-      workspace->reserve(static_cast<uint64_t>(gemmScratchFloats(
-                             tileRows, tileColumns, k)) *
-                         4);
+      workspace->reserve(
+          static_cast<uint64_t>(gemmScratchFloats(tileRows, tileColumns, k)) *
+          4);
     return {};
   }
 

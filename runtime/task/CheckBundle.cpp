@@ -46,8 +46,7 @@ private:
   Status checkHead() {
     if (bundle.version != abi::kVersion)
       return fail("version", "found " + std::to_string(bundle.version) +
-                                 ", expected " +
-                                 std::to_string(abi::kVersion));
+                                 ", expected " + std::to_string(abi::kVersion));
     if (bundle.ranks == 0 || bundle.ranks > mostRanks)
       return fail("ranks", "found " + std::to_string(bundle.ranks) +
                                ", expected 1 to " + std::to_string(mostRanks));
@@ -121,8 +120,8 @@ private:
       return fail(where, "unknown element type " +
                              std::to_string(static_cast<int>(view.dtype)));
     if (view.rank > 2)
-      return fail(where, "rank " + std::to_string(view.rank) +
-                             ", expected at most 2");
+      return fail(where,
+                  "rank " + std::to_string(view.rank) + ", expected at most 2");
     // The last element, in bytes from the buffer's start on rank 0.
     __int128 last = view.offset;
     bool empty = false;
@@ -150,8 +149,8 @@ private:
                       (shift < 0 ? shift : static_cast<__int128>(0));
     __int128 highest = last + (shift > 0 ? shift : static_cast<__int128>(0));
     if (lowest < 0 || highest > buffer.bytes)
-      return fail(where, "reaches beyond buffer " + text(buffer.name) +
-                             " of " + std::to_string(buffer.bytes) + " bytes");
+      return fail(where, "reaches beyond buffer " + text(buffer.name) + " of " +
+                             std::to_string(buffer.bytes) + " bytes");
     if (view.offset % element != 0 ||
         view.rankStride % static_cast<int64_t>(element) != 0)
       return fail(where, "is not aligned to its elements");
@@ -199,9 +198,8 @@ private:
         member.shape[1] <= 0 || (member.rank == 1 && member.shape[1] != 1))
       return fail(where, "its shape is not one or two positive sizes");
     const abi::Bucket &bucket = bundle.buckets[member.bucket];
-    __int128 end =
-        static_cast<__int128>(member.shape[0]) * member.shape[1] +
-        member.offset;
+    __int128 end = static_cast<__int128>(member.shape[0]) * member.shape[1] +
+                   member.offset;
     if (end > bucket.elements)
       return fail(where, "ends beyond bucket " + text(bucket.name) + " of " +
                              std::to_string(bucket.elements) + " elements");
@@ -225,9 +223,9 @@ private:
     if (state.view.rankStride != 0)
       return fail(where, "its storage depends on the rank");
     uint64_t rows = state.view.shape[0], columns = state.view.shape[1];
-    bool dense = (columns <= 1 || state.view.strides[1] == 1) &&
-                 (rows <= 1 ||
-                  static_cast<uint64_t>(state.view.strides[0]) == columns);
+    bool dense =
+        (columns <= 1 || state.view.strides[1] == 1) &&
+        (rows <= 1 || static_cast<uint64_t>(state.view.strides[0]) == columns);
     if (!dense)
       return fail(where, "its storage has gaps");
     CIUIC_TRY(checkInit(where, state.init));
@@ -242,9 +240,8 @@ private:
     uint64_t expected = state.sharded ? bucket.chunk : bucket.elements;
     if (rows * columns != expected)
       return fail(where, "holds " + std::to_string(rows * columns) +
-                             " elements, expected " +
-                             std::to_string(expected) + " of bucket " +
-                             text(bucket.name));
+                             " elements, expected " + std::to_string(expected) +
+                             " of bucket " + text(bucket.name));
     if (state.view.dtype == abi::DType::I32 ||
         state.view.dtype == abi::DType::F64)
       return fail(where, "a bucket stores f32, f16 or bf16");
@@ -268,8 +265,8 @@ private:
         (program.realCount && !program.reals))
       return fail(where, "a table is missing");
     for (uint32_t i = 0; i < program.viewCount; ++i)
-      CIUIC_TRY(checkView(where + ": view " + std::to_string(i),
-                          program.views[i]));
+      CIUIC_TRY(
+          checkView(where + ": view " + std::to_string(i), program.views[i]));
     for (uint32_t i = 0; i < program.taskCount; ++i)
       CIUIC_TRY(checkTask(program, i, where));
     return {};
@@ -302,9 +299,8 @@ private:
     if (task.skipView < -1 ||
         (task.skipView >= 0 &&
          static_cast<uint32_t>(task.skipView) >= program.viewCount))
-      return fail(where, "is skipped by view " +
-                             std::to_string(task.skipView) + " of " +
-                             std::to_string(program.viewCount));
+      return fail(where, "is skipped by view " + std::to_string(task.skipView) +
+                             " of " + std::to_string(program.viewCount));
     if (task.skipView >= 0) {
       const abi::View &view = program.views[task.skipView];
       if (view.dtype != abi::DType::F32 || view.rank != 0)

@@ -154,9 +154,8 @@ public:
 
 Tensor Executor::Impl::resolve(const abi::View &view, uint32_t rank) const {
   const abi::Buffer &buffer = bundle.buffers[view.buffer];
-  std::byte *base = buffer.arena == abi::Arena::Device
-                        ? arenas.deviceBase(rank)
-                        : arenas.hostBase(rank);
+  std::byte *base = buffer.arena == abi::Arena::Device ? arenas.deviceBase(rank)
+                                                       : arenas.hostBase(rank);
   Tensor tensor;
   tensor.data = base + buffer.offset + view.offset +
                 static_cast<int64_t>(rank) * view.rankStride;
@@ -265,8 +264,7 @@ void Executor::Impl::connect(Program &program,
       }
       // Two edges between the same nodes would be counted, but cost twice.
       std::sort(sources.begin(), sources.end());
-      sources.erase(std::unique(sources.begin(), sources.end()),
-                    sources.end());
+      sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
       FlowNode &to = program.flowNodes[firstNode[t] + rank];
       if (sources.empty())
         tbb::flow::make_edge(start, to);

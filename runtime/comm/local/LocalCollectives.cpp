@@ -1,9 +1,9 @@
 //===- LocalCollectives.cpp - Collectives within one process --------------===//
 #include "runtime/comm/local/LocalCollectives.h"
 
+#include "runtime/abi/Sizes.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/kernels/host/Parallel.h"
-#include "runtime/abi/Sizes.h"
 
 #include <cstring>
 
@@ -136,15 +136,15 @@ Result<OperationPtr> makeAllReduce(const TaskArguments &a) {
   CIUIC_TRY(expectElements(sides.inElements, sides.outElements));
   double factor = a.ints[0] ? 1.0 / static_cast<double>(a.ranks) : 1.0;
   return makeLambdaOperation([=, sides = std::move(sides)]() -> Status {
-    parallelChunks(
-        sides.outElements, pieceElements, [&](int64_t begin, int64_t end) {
-          std::byte *first = at(sides.out[0], begin);
-          reduce(sides, begin, first, end - begin, factor);
-          size_t bytes =
-              static_cast<size_t>(end - begin) * byteSize(sides.dtype);
-          for (size_t rank = 1; rank < sides.out.size(); ++rank)
-            std::memcpy(at(sides.out[rank], begin), first, bytes);
-        });
+    parallelChunks(sides.outElements, pieceElements,
+                   [&](int64_t begin, int64_t end) {
+                     std::byte *first = at(sides.out[0], begin);
+                     reduce(sides, begin, first, end - begin, factor);
+                     size_t bytes = static_cast<size_t>(end - begin) *
+                                    byteSize(sides.dtype);
+                     for (size_t rank = 1; rank < sides.out.size(); ++rank)
+                       std::memcpy(at(sides.out[rank], begin), first, bytes);
+                   });
     return {};
   });
 }

@@ -35,7 +35,8 @@ TensorMemory tensorMemory() {
   return {heldBytes.load(), mostBytes.load(), allocationCount.load()};
 }
 
-Result<HostArena> HostArena::allocate(uint64_t bytes, const std::string &what, bool forTensors) {
+Result<HostArena> HostArena::allocate(uint64_t bytes, const std::string &what,
+                                      bool forTensors) {
   HostArena arena;
   if (bytes == 0)
     return arena;
@@ -86,11 +87,11 @@ Result<RankArenas> RankArenas::allocate(uint32_t ranks, uint64_t deviceBytes,
   uint64_t machine = machineBytes();
   if (deviceBytes > most || hostBytes > most || ranks > 65536 ||
       (machine != 0 && (deviceBytes + hostBytes) > machine / ranks))
-    return Status::machine(
-        "the program needs " + std::to_string(deviceBytes) +
-        " device and " + std::to_string(hostBytes) + " host bytes on each of " +
-        std::to_string(ranks) + " ranks, the machine has " +
-        std::to_string(machine) + " bytes in all");
+    return Status::machine("the program needs " + std::to_string(deviceBytes) +
+                           " device and " + std::to_string(hostBytes) +
+                           " host bytes on each of " + std::to_string(ranks) +
+                           " ranks, the machine has " +
+                           std::to_string(machine) + " bytes in all");
   RankArenas arenas;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     std::string of = " arena of rank " + std::to_string(rank);

@@ -1,9 +1,9 @@
 //===- ModelOperations.cpp - Embedding, loss and attention ----------------===//
+#include "runtime/abi/Sizes.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/kernels/host/Operations.h"
 #include "runtime/kernels/host/Parallel.h"
 #include "runtime/kernels/host/Workspace.h"
-#include "runtime/abi/Sizes.h"
 
 #include <cstring>
 

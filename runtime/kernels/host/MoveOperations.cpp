@@ -1,8 +1,8 @@
 //===- MoveOperations.cpp - Copies, sums and emitted kernels --------------===//
+#include "runtime/abi/Sizes.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/kernels/host/Operations.h"
 #include "runtime/kernels/host/Parallel.h"
-#include "runtime/abi/Sizes.h"
 
 #include <cstring>
 
@@ -76,8 +76,8 @@ Result<OperationPtr> makeCopy(const TaskArguments &a) {
       (!same && !(isFloat(from.dtype) && isFloat(to.dtype))))
     return Status::invalid("cannot copy " + describe(from) + " to " +
                            describe(to));
-  if (from.data != to.data && overlap(from, to) &&
-      from.isDense() && to.isDense())
+  if (from.data != to.data && overlap(from, to) && from.isDense() &&
+      to.isDense())
     return Status::invalid("copies between places that overlap");
   Runs runs(from, to);
   return makeLambdaOperation([=]() -> Status {

@@ -1,11 +1,11 @@
 //===- UpdateOperations.cpp - The optimizer step --------------------------===//
+#include "runtime/abi/Sizes.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/kernels/host/Operations.h"
 #include "runtime/kernels/host/Parallel.h"
 #include "runtime/kernels/scalar/GradScale.h"
 #include "runtime/kernels/scalar/LearningRate.h"
 #include "runtime/kernels/scalar/LossScale.h"
-#include "runtime/abi/Sizes.h"
 
 #include <cmath>
 
@@ -45,8 +45,7 @@ Result<Ranges> undecayedRanges(std::span<const int64_t> pairs, int64_t first,
 /// Calls fn(begin, end, decays) for the pieces of [begin, end) on either side
 /// of the ranges' bounds.
 template <typename Fn>
-void forPieces(const Ranges &ranges, int64_t begin, int64_t end,
-               const Fn &fn) {
+void forPieces(const Ranges &ranges, int64_t begin, int64_t end, const Fn &fn) {
   auto next = std::upper_bound(
       ranges.begin(), ranges.end(), begin,
       [](int64_t at, const auto &range) { return at < range.second; });
@@ -214,8 +213,8 @@ Result<OperationPtr> makeAdam(const TaskArguments &a) {
   CIUIC_TRY(expectScalar("skip", skip, abi::DType::F32));
   bool decoupled = a.ints[0] != 0, corrected = a.ints[1] != 0;
   int64_t first = a.ints[2] ? a.rank * p.elements() : 0;
-  CIUIC_TRY_ASSIGN(Ranges ranges, undecayedRanges(a.ints.subspan(3), first,
-                                                  p.elements()));
+  CIUIC_TRY_ASSIGN(Ranges ranges,
+                   undecayedRanges(a.ints.subspan(3), first, p.elements()));
   double beta1 = a.reals[0], beta2 = a.reals[1], eps = a.reals[2],
          decay = a.reals[3];
   return makeLambdaOperation([=, ranges = std::move(ranges)]() -> Status {
@@ -242,17 +241,14 @@ Result<OperationPtr> makeAdam(const TaskArguments &a) {
     AdamScalars without = with;
     without.coupledDecay = 0.0f;
     without.decoupledFactor = 1.0f;
-    parallelChunks(
-        p.elements(), updateGrain, [&](int64_t begin, int64_t end) {
-          forPieces(ranges, begin, end,
-                    [&](int64_t from, int64_t to, bool decays) {
-                      hostKernels().adam(
-                          decays ? with : without, p.as<float>() + from,
-                          grad.as<float>() + from, m.as<float>() + from,
-                          v.as<float>() + from, half.dtype,
-                          hasHalf ? element(half, from) : nullptr, to - from);
-                    });
-        });
+    parallelChunks(p.elements(), updateGrain, [&](int64_t begin, int64_t end) {
+      forPieces(ranges, begin, end, [&](int64_t from, int64_t to, bool decays) {
+        hostKernels().adam(decays ? with : without, p.as<float>() + from,
+                           grad.as<float>() + from, m.as<float>() + from,
+                           v.as<float>() + from, half.dtype,
+                           hasHalf ? element(half, from) : nullptr, to - from);
+      });
+    });
     return {};
   });
 }
@@ -269,8 +265,8 @@ Result<OperationPtr> makeSgd(const TaskArguments &a) {
   CIUIC_TRY(expectScalar("skip", skip, abi::DType::F32));
   bool nesterov = a.ints[0] != 0;
   int64_t first = a.ints[1] ? a.rank * p.elements() : 0;
-  CIUIC_TRY_ASSIGN(Ranges ranges, undecayedRanges(a.ints.subspan(2), first,
-                                                  p.elements()));
+  CIUIC_TRY_ASSIGN(Ranges ranges,
+                   undecayedRanges(a.ints.subspan(2), first, p.elements()));
   float momentum = static_cast<float>(a.reals[0]);
   float decay = static_cast<float>(a.reals[1]);
   return makeLambdaOperation([=, ranges = std::move(ranges)]() -> Status {
@@ -282,17 +278,14 @@ Result<OperationPtr> makeSgd(const TaskArguments &a) {
                     nesterov};
     SgdScalars without = with;
     without.decay = 0.0f;
-    parallelChunks(
-        p.elements(), updateGrain, [&](int64_t begin, int64_t end) {
-          forPieces(ranges, begin, end,
-                    [&](int64_t from, int64_t to, bool decays) {
-                      hostKernels().sgd(
-                          decays ? with : without, p.as<float>() + from,
+    parallelChunks(p.elements(), updateGrain, [&](int64_t begin, int64_t end) {
+      forPieces(ranges, begin, end, [&](int64_t from, int64_t to, bool decays) {
+        hostKernels().sgd(decays ? with : without, p.as<float>() + from,
                           grad.as<float>() + from, m.as<float>() + from,
                           half.dtype, hasHalf ? element(half, from) : nullptr,
                           to - from);
-                    });
-        });
+      });
+    });
     return {};
   });
 }

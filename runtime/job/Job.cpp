@@ -1,0 +1,143 @@
+//===- Job.cpp - Loading a bundle and running its steps -------------------===//
+#include "runtime/job/Job.h"
+
+#include "runtime/abi/Sizes.h"
+#include "runtime/base/Quote.h"
+#include "runtime/kernels/host/HostKernels.h"
+#include "runtime/task/CheckBundle.h"
+
+#include <dlfcn.h>
+
+namespace ciuic::rt {
+
+/// An open shared library.
+struct Job::Library {
+  void *handle = nullptr;
+  ~Library() {
+    if (handle)
+      dlclose(handle);
+  }
+};
+
+Job::~Job() {
+  // Graphs hold the library's kernels.
+  runner.reset();
+}
+
+Result<std::unique_ptr<Job>> Job::load(const std::string &folder,
+                                       const JobOptions &options) {
+  std::unique_ptr<Job> job(new Job());
+  job->library = std::make_unique<Library>();
+  std::string path = folder + "/lib/libjob.so";
+  // A path with a slash is never searched for.
+  if (path.find('/') == 0 || path.find("./") == 0)
+    job->library->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  else
+    job->library->handle = dlopen(("./" + path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!job->library->handle)
+    return Status::invalid(
+        path + ": cannot load the compiled job: " + std::string(dlerror()));
+  auto entry = reinterpret_cast<abi::EntryPointFn>(
+      dlsym(job->library->handle, abi::kEntryPoint));
+  if (!entry)
+    return Status::invalid(path + ": no compiled job: it does not export " +
+                           quote(abi::kEntryPoint));
+  job->tables = entry();
+  if (!job->tables)
+    return Status::invalid(path + ": the compiled job is empty");
+  CIUIC_TRY(job->prepare(options).during([&] { return "loading " + path; }));
+  return job;
+}
+
+Result<std::unique_ptr<Job>> Job::create(const abi::Bundle &bundle,
+                                         const JobOptions &options) {
+  std::unique_ptr<Job> job(new Job());
+  job->tables = &bundle;
+  CIUIC_TRY(job->prepare(options));
+  return job;
+}
+
+Status Job::prepare(const JobOptions &options) {
+  // The version first: another one may mean other records.
+  if (tables->version != abi::kVersion)
+    return Status::invalid(
+        "compiled for version " + std::to_string(tables->version) +
+        " of the runtime, this is version " + std::to_string(abi::kVersion) +
+        ": compile it again");
+  if (!tables->isa || !processorRuns(tables->isa))
+    return Status::invalid("compiled for the instruction set " +
+                           quote(tables->isa ? tables->isa : "") +
+                           ", this processor runs " + quote(processorIsa()) +
+                           ": compile it on this machine");
+  if (!processorRuns("x86-64-v3"))
+    return Status::machine("this processor has no AVX2, which the runtime "
+                           "needs");
+  CIUIC_TRY(checkBundle(*tables));
+  for (const char *needed : {"micro_first", "apply"}) {
+    bool found = false;
+    for (uint32_t i = 0; i < tables->programCount; ++i)
+      found |= std::string_view(tables->programs[i].name) == needed;
+    if (!found)
+      return Status::invalid("the compiled job has no program " +
+                             quote(needed));
+  }
+  CIUIC_TRY_ASSIGN(arenas,
+                   RankArenas::allocate(
+                       tables->ranks,
+                       tables->arenaBytes[static_cast<int>(abi::Arena::Device)],
+                       tables->arenaBytes[static_cast<int>(abi::Arena::Host)],
+                       options.deviceMemory));
+  CIUIC_TRY_ASSIGN(runner, Executor::create(*tables, arenas,
+                                            {options.threads, options.timing}));
+  return {};
+}
+
+BatchLayout Job::batchLayout() const {
+  return {tables->microBatch, static_cast<int64_t>(tables->ranks),
+          tables->accumulation};
+}
+
+Status Job::fillInputs(const BatchLoader &loader, uint64_t dataStep,
+                       int64_t microStep) {
+  abi::View view{};
+  view.dtype = abi::DType::I32;
+  view.rank = 2;
+  for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
+    view.buffer = static_cast<uint32_t>(tables->tokensBuffer);
+    auto *tokens = runner->resolve(view, rank).as<int32_t>();
+    view.buffer = static_cast<uint32_t>(tables->labelsBuffer);
+    auto *labels = runner->resolve(view, rank).as<int32_t>();
+    CIUIC_TRY(loader.fill(dataStep, rank, microStep, tokens, labels));
+  }
+  return {};
+}
+
+Status Job::step(const BatchLoader &loader, uint64_t dataStep) {
+  for (int64_t micro = 0; micro < tables->accumulation; ++micro) {
+    CIUIC_TRY(fillInputs(loader, dataStep, micro));
+    CIUIC_TRY(runner->run(micro == 0 ? "micro_first" : "micro_next"));
+  }
+  return runner->run("apply");
+}
+
+Result<EvalResult> Job::evaluate(const BatchLoader &loader) {
+  // Each batch by itself: sums over many batches are kept in double.
+  EvalResult result;
+  double sum = 0;
+  for (uint64_t batch = 0; batch < loader.stepsPerEpoch(); ++batch) {
+    CIUIC_TRY(fillInputs(loader, batch, 0));
+    CIUIC_TRY(runner->run("eval_first"));
+    for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
+      auto loss = scalar("metric.eval_loss", rank);
+      auto tokens = scalar("metric.eval_tokens", rank);
+      if (!loss || !tokens)
+        return Status::invalid("the compiled job keeps no evaluation metrics");
+      sum += *loss;
+      result.tokens += *tokens;
+    }
+  }
+  result.loss = sum / std::max(result.tokens, 1.0);
+  return result;
+}
+
+} // namespace ciuic::rt

@@ -1,0 +1,133 @@
+//===- Job.h - A compiled training job with its memory ----------*- C++ -*-===//
+//
+// Loads a bundle's library, allocates its arenas, gives its states their first
+// values and runs its steps. Parameters and moments go in and out by Hugging
+// Face name and global element, whatever the layout.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CIUIC_RUNTIME_JOB_JOB_H
+#define CIUIC_RUNTIME_JOB_JOB_H
+
+#include "runtime/abi/Program.h"
+#include "runtime/base/DType.h"
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/data/BatchLoader.h"
+#include "runtime/device/host/HostArena.h"
+#include "runtime/task/Executor.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ciuic::rt {
+
+struct JobOptions {
+  int threads = 0;           ///< 0: one for each processor.
+  bool timing = false;       ///< Measure tasks, for takeTimes().
+  uint64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
+};
+
+/// The mean loss over labelled tokens, and how many there were.
+struct EvalResult {
+  double loss = 0;
+  double tokens = 0;
+};
+
+class Job {
+public:
+  /// Opens `folder`/lib/libjob.so.
+  static Result<std::unique_ptr<Job>> load(const std::string &folder,
+                                           const JobOptions &options);
+
+  /// From tables in memory, which must outlive the job.
+  static Result<std::unique_ptr<Job>> create(const abi::Bundle &bundle,
+                                             const JobOptions &options);
+  ~Job();
+
+  const abi::Bundle &bundle() const { return *tables; }
+  Executor &executor() { return *runner; }
+
+  //===--- States ---------------------------------------------------------===//
+
+  /// Every state as its initialiser says; normals drawn from `seed`.
+  Status initialize(uint64_t seed);
+
+  /// Parameters (and masters) from a Hugging Face folder, after initialize().
+  /// Code::Invalid unless it has each parameter in its shape.
+  Status loadWeights(const std::string &path);
+
+  /// Adds all that a resumed run needs.
+  void addTo(CheckpointWriter &writer);
+
+  /// The scalar states by name, for RunState::scalars.
+  std::map<std::string, double> scalars() const;
+
+  /// Parameters, moments and scalars from a checkpoint, after initialize().
+  Status resume(const CheckpointReader &reader);
+
+  /// Identifies the model: names and shapes of its parameters.
+  std::string fingerprint() const;
+
+  /// Writes a folder that transformers opens.
+  Status exportFolder(const std::string &folder, const std::string &configJson,
+                      DType dtype);
+
+  /// Elements of one scalar state on one rank; none of that name: nullopt.
+  std::optional<double> scalar(std::string_view name, uint32_t rank = 0) const;
+
+  /// Elements [begin, end) of a parameter in f32: its master copy where there
+  /// is one.
+  Status readParameter(size_t member, uint64_t begin, uint64_t end,
+                       float *out) const;
+
+  //===--- Steps ----------------------------------------------------------===//
+
+  /// One optimizer step on the given global batch.
+  Status step(const BatchLoader &loader, uint64_t dataStep);
+
+  /// The loss over all batches of a loader of one micro-step a batch; the
+  /// states are left as they are.
+  Result<EvalResult> evaluate(const BatchLoader &loader);
+
+  BatchLayout batchLayout() const;
+
+private:
+  using ReadElements =
+      std::function<Status(uint64_t begin, uint64_t end, float *out)>;
+
+  Job() = default;
+  Status prepare(const JobOptions &options);
+  Status fillInputs(const BatchLoader &loader, uint64_t dataStep,
+                    int64_t microStep);
+
+  const abi::State *findState(std::string_view name) const;
+  std::vector<const abi::State *> statesOf(int32_t bucket, abi::Role role,
+                                           std::string_view slot = "") const;
+  /// The f32 truth of a bucket's parameters: master, else parameter.
+  const abi::State *weightState(int32_t bucket) const;
+  std::vector<std::string> momentSlots(int32_t bucket) const;
+
+  Status initializeState(const abi::State &state, uint64_t seed);
+  Status writeMember(const abi::Member &member,
+                     const std::vector<const abi::State *> &states,
+                     const ReadElements &read);
+  /// To the parameter and master states of the member's bucket.
+  Status writeWeights(const abi::Member &member, const ReadElements &read);
+  TensorSource sourceOf(const abi::Member &member, const abi::State &state,
+                        DType dtype) const;
+  Status readMember(const abi::Member &member, const abi::State &state,
+                    uint64_t begin, uint64_t end, float *out) const;
+
+  struct Library;
+  std::unique_ptr<Library> library;
+  const abi::Bundle *tables = nullptr;
+  RankArenas arenas;
+  std::unique_ptr<Executor> runner;
+};
+
+} // namespace ciuic::rt
+
+#endif // CIUIC_RUNTIME_JOB_JOB_H

@@ -1,0 +1,439 @@
+//===- JobStates.cpp - States in and out, by name and element -------------===//
+#include "runtime/abi/Sizes.h"
+#include "runtime/base/Convert.h"
+#include "runtime/base/Philox.h"
+#include "runtime/base/Quote.h"
+#include "runtime/job/Job.h"
+#include "runtime/job/RotaryTable.h"
+#include "runtime/kernels/host/Parallel.h"
+#include "runtime/weights/HuggingFace.h"
+
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+namespace ciuic::rt {
+namespace {
+
+/// Elements that are read, converted and stored at a time.
+constexpr uint64_t pieceElements = uint64_t(1) << 16;
+
+DType fileType(abi::DType dtype) {
+  switch (dtype) {
+  case abi::DType::F32:
+    return DType::F32;
+  case abi::DType::F16:
+    return DType::F16;
+  case abi::DType::BF16:
+    return DType::BF16;
+  case abi::DType::F64:
+    return DType::F64;
+  case abi::DType::I32:
+    return DType::I32;
+  }
+  return DType::F32;
+}
+
+uint64_t elementsOf(const abi::Member &member) {
+  return static_cast<uint64_t>(member.shape[0]) *
+         static_cast<uint64_t>(member.shape[1]);
+}
+
+uint64_t elementsOf(const abi::State &state) {
+  return static_cast<uint64_t>(state.view.shape[0]) *
+         static_cast<uint64_t>(state.view.shape[1]);
+}
+
+std::vector<int64_t> shapeOf(const abi::Member &member) {
+  if (member.rank == 1)
+    return {member.shape[0]};
+  return {member.shape[0], member.shape[1]};
+}
+
+/// The first error of pieces that run at the same time.
+class FirstError {
+public:
+  void add(Status error) {
+    if (error.ok())
+      return;
+    std::scoped_lock lock(mutex);
+    if (status.ok())
+      status = std::move(error);
+  }
+  Status take() { return std::move(status); }
+
+private:
+  std::mutex mutex;
+  Status status;
+};
+
+/// Calls fn(begin, end) for pieces of [0, count) on all threads.
+template <typename Fn> Status forPieces(uint64_t count, const Fn &fn) {
+  FirstError error;
+  parallelChunks(
+      static_cast<int64_t>(count), static_cast<int64_t>(pieceElements),
+      [&](int64_t begin, int64_t end) {
+        error.add(fn(static_cast<uint64_t>(begin), static_cast<uint64_t>(end)));
+      });
+  return error.take();
+}
+
+void storeScalar(const Tensor &tensor, double value) {
+  switch (tensor.dtype) {
+  case abi::DType::F64:
+    *tensor.as<double>() = value;
+    return;
+  case abi::DType::I32:
+    *tensor.as<int32_t>() = static_cast<int32_t>(
+        std::isfinite(value) ? std::clamp(value, -2147483648.0, 2147483647.0)
+                             : 0.0);
+    return;
+  default: {
+    auto single = static_cast<float>(value);
+    (void)convertElements(DType::F32, &single, fileType(tensor.dtype),
+                          tensor.data, 1);
+  }
+  }
+}
+
+double loadScalar(const Tensor &tensor) {
+  if (tensor.dtype == abi::DType::I32)
+    return *tensor.as<int32_t>();
+  double value = 0;
+  (void)convertElements(fileType(tensor.dtype), tensor.data, DType::F64, &value,
+                        1);
+  return value;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Finding states
+//===----------------------------------------------------------------------===//
+
+const abi::State *Job::findState(std::string_view name) const {
+  for (uint32_t i = 0; i < tables->stateCount; ++i)
+    if (name == tables->states[i].name)
+      return &tables->states[i];
+  return nullptr;
+}
+
+std::vector<const abi::State *> Job::statesOf(int32_t bucket, abi::Role role,
+                                              std::string_view slot) const {
+  std::vector<const abi::State *> found;
+  for (uint32_t i = 0; i < tables->stateCount; ++i) {
+    const abi::State &state = tables->states[i];
+    if (state.bucket == bucket && state.role == role &&
+        (slot.empty() || slot == state.slot))
+      found.push_back(&state);
+  }
+  return found;
+}
+
+const abi::State *Job::weightState(int32_t bucket) const {
+  for (abi::Role role : {abi::Role::Master, abi::Role::Parameter}) {
+    auto states = statesOf(bucket, role);
+    if (!states.empty())
+      return states.front();
+  }
+  return nullptr;
+}
+
+std::vector<std::string> Job::momentSlots(int32_t bucket) const {
+  std::vector<std::string> slots;
+  for (const abi::State *state : statesOf(bucket, abi::Role::Moment))
+    slots.push_back(state->slot);
+  return slots;
+}
+
+std::optional<double> Job::scalar(std::string_view name, uint32_t rank) const {
+  const abi::State *state = findState(name);
+  if (!state || elementsOf(*state) != 1 || rank >= tables->ranks)
+    return std::nullopt;
+  return loadScalar(runner->resolve(state->view, rank));
+}
+
+//===----------------------------------------------------------------------===//
+// Members of buckets
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The part of bucket elements [begin, end) that a rank stores.
+struct Part {
+  uint64_t begin, end; ///< Bucket elements.
+  uint64_t at;         ///< In the rank's storage, in elements.
+};
+
+Part partOn(const abi::State &state, uint32_t rank, uint64_t begin,
+            uint64_t end) {
+  uint64_t held = elementsOf(state);
+  uint64_t first = state.sharded ? rank * held : 0;
+  begin = std::max(begin, first);
+  end = std::max(begin, std::min(end, first + held));
+  return {begin, end, begin - first};
+}
+
+std::byte *elementAt(const Tensor &tensor, uint64_t index) {
+  return tensor.as<std::byte>() + index * byteSize(tensor.dtype);
+}
+
+} // namespace
+
+Status Job::writeMember(const abi::Member &member,
+                        const std::vector<const abi::State *> &states,
+                        const ReadElements &read) {
+  return forPieces(
+      elementsOf(member), [&](uint64_t begin, uint64_t end) -> Status {
+        std::vector<float> values(end - begin);
+        CIUIC_TRY(read(begin, end, values.data()));
+        uint64_t first = member.offset + begin;
+        for (const abi::State *state : states)
+          for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
+            Part part = partOn(*state, rank, first, member.offset + end);
+            if (part.begin >= part.end)
+              continue;
+            Tensor storage = runner->resolve(state->view, rank);
+            CIUIC_TRY(convertElements(
+                DType::F32, values.data() + (part.begin - first),
+                fileType(storage.dtype), elementAt(storage, part.at),
+                part.end - part.begin));
+          }
+        return {};
+      });
+}
+
+Status Job::readMember(const abi::Member &member, const abi::State &state,
+                       uint64_t begin, uint64_t end, float *out) const {
+  uint64_t first = member.offset + begin, last = member.offset + end;
+  for (uint32_t rank = 0; rank < (state.sharded ? tables->ranks : 1); ++rank) {
+    Part part = partOn(state, rank, first, last);
+    if (part.begin >= part.end)
+      continue;
+    Tensor storage = runner->resolve(state.view, rank);
+    CIUIC_TRY(convertElements(
+        fileType(storage.dtype), elementAt(storage, part.at), DType::F32,
+        out + (part.begin - first), part.end - part.begin));
+  }
+  return {};
+}
+
+Status Job::readParameter(size_t member, uint64_t begin, uint64_t end,
+                          float *out) const {
+  if (member >= tables->memberCount)
+    return Status::invalid("no parameter " + std::to_string(member));
+  const abi::Member &which = tables->members[member];
+  const abi::State *state = weightState(which.bucket);
+  if (!state || begin > end || end > elementsOf(which))
+    return Status::invalid("parameter " + quote(which.name) +
+                           " is not stored, or not that large");
+  return readMember(which, *state, begin, end, out);
+}
+
+//===----------------------------------------------------------------------===//
+// First values
+//===----------------------------------------------------------------------===//
+
+Status Job::initializeState(const abi::State &state, uint64_t seed) {
+  uint64_t count = elementsOf(state);
+  uint64_t stream = hashName(state.name);
+  for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
+    Tensor storage = runner->resolve(state.view, rank);
+    if (count == 1 && state.init.kind == abi::InitKind::Constant) {
+      storeScalar(storage, state.init.reals[0]);
+      continue;
+    }
+    if (storage.dtype == abi::DType::I32) {
+      if (state.init.kind != abi::InitKind::Constant)
+        return Status::invalid("state " + quote(state.name) +
+                               ": integers start as a constant");
+      std::fill_n(storage.as<int32_t>(), count,
+                  static_cast<int32_t>(state.init.reals[0]));
+      continue;
+    }
+    CIUIC_TRY(
+        forPieces(count, [&](uint64_t begin, uint64_t end) -> Status {
+          std::vector<float> values(end - begin,
+                                    static_cast<float>(state.init.reals[0]));
+          if (state.init.kind == abi::InitKind::Normal)
+            fillNormal(seed, stream, begin, end, 0, state.init.reals[0],
+                       values.data());
+          if (state.init.kind == abi::InitKind::Rope)
+            CIUIC_TRY(fillRotary(state.init,
+                                 static_cast<uint64_t>(state.view.shape[1]),
+                                 begin, end, values.data()));
+          return convertElements(DType::F32, values.data(),
+                                 fileType(storage.dtype),
+                                 elementAt(storage, begin), end - begin);
+        }).during([&] { return "initialising state " + quote(state.name); }));
+  }
+  return {};
+}
+
+Status Job::initialize(uint64_t seed) {
+  for (uint32_t i = 0; i < tables->stateCount; ++i) {
+    const abi::State &state = tables->states[i];
+    if (state.bucket < 0) {
+      CIUIC_TRY(initializeState(state, seed));
+      continue;
+    }
+    // Padding must be zero in every bucket, and moments start so.
+    for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
+      Tensor storage = runner->resolve(state.view, rank);
+      CIUIC_TRY(forPieces(
+          elementsOf(state), [&](uint64_t begin, uint64_t end) -> Status {
+            std::memset(elementAt(storage, begin), 0,
+                        (end - begin) * byteSize(storage.dtype));
+            return {};
+          }));
+    }
+  }
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    uint64_t stream = hashName(member.name);
+    CIUIC_TRY(writeWeights(
+        member, [&](uint64_t begin, uint64_t end, float *out) -> Status {
+          if (member.init.kind == abi::InitKind::Normal)
+            fillNormal(seed, stream, begin, end, 0, member.init.reals[0], out);
+          else
+            std::fill_n(out, end - begin,
+                        static_cast<float>(member.init.reals[0]));
+          return {};
+        }));
+  }
+  return {};
+}
+
+Status Job::writeWeights(const abi::Member &member, const ReadElements &read) {
+  auto states = statesOf(member.bucket, abi::Role::Parameter);
+  for (const abi::State *state : statesOf(member.bucket, abi::Role::Master))
+    states.push_back(state);
+  return writeMember(member, states, read).during([&] {
+    return "filling parameter " + quote(member.name);
+  });
+}
+
+Status Job::loadWeights(const std::string &path) {
+  CIUIC_TRY_ASSIGN(HuggingFaceFolder folder, HuggingFaceFolder::open(path));
+  for (uint32_t i = 0; i < tables->memberCount; ++i)
+    CIUIC_TRY(
+        folder.expect(tables->members[i].name, shapeOf(tables->members[i])));
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    CIUIC_TRY(
+        writeWeights(member, [&](uint64_t begin, uint64_t end, float *out) {
+          return folder.read(member.name, begin, end, DType::F32, out);
+        }));
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Checkpoints and exports
+//===----------------------------------------------------------------------===//
+
+std::string Job::fingerprint() const {
+  std::string text;
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    text += std::string(member.name) + shapeString(shapeOf(member)) + ";";
+  }
+  uint64_t hash = hashName(text);
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4)
+    digits += "0123456789abcdef"[(hash >> shift) & 15];
+  return digits;
+}
+
+std::map<std::string, double> Job::scalars() const {
+  std::map<std::string, double> values;
+  for (uint32_t i = 0; i < tables->stateCount; ++i) {
+    const abi::State &state = tables->states[i];
+    if (state.role == abi::Role::Scalar && state.bucket < 0 &&
+        elementsOf(state) == 1)
+      values[state.name] = loadScalar(runner->resolve(state.view, 0));
+  }
+  return values;
+}
+
+TensorSource Job::sourceOf(const abi::Member &member, const abi::State &state,
+                           DType dtype) const {
+  TensorSource source;
+  source.name = member.name;
+  source.dtype = dtype;
+  source.shape = shapeOf(member);
+  source.fillDType = DType::F32;
+  source.fill = [this, &member, &state](uint64_t begin, uint64_t end,
+                                        void *out) {
+    return readMember(member, state, begin, end, static_cast<float *>(out));
+  };
+  return source;
+}
+
+void Job::addTo(CheckpointWriter &writer) {
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    // Weights are kept as f32 under one role, so that a run resumes in
+    // another precision too.
+    if (const abi::State *state = weightState(member.bucket))
+      writer.add("parameter", sourceOf(member, *state, DType::F32));
+    for (const std::string &slot : momentSlots(member.bucket))
+      writer.add(
+          slot,
+          sourceOf(member,
+                   *statesOf(member.bucket, abi::Role::Moment, slot).front(),
+                   DType::F32));
+  }
+}
+
+Status Job::resume(const CheckpointReader &reader) {
+  std::vector<ExpectedTensor> expected;
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    if (weightState(member.bucket))
+      expected.push_back({{"parameter", member.name}, shapeOf(member)});
+    for (const std::string &slot : momentSlots(member.bucket))
+      expected.push_back({{slot, member.name}, shapeOf(member)});
+  }
+  CIUIC_TRY(reader.check(expected, fingerprint()));
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    auto read = [&](const std::string &role) -> ReadElements {
+      return [&reader, role, &member](uint64_t begin, uint64_t end,
+                                      float *out) {
+        return reader.read({role, member.name}, begin, end, DType::F32, out);
+      };
+    };
+    if (weightState(member.bucket))
+      CIUIC_TRY(writeWeights(member, read("parameter")));
+    for (const std::string &slot : momentSlots(member.bucket))
+      CIUIC_TRY(writeMember(member,
+                            statesOf(member.bucket, abi::Role::Moment, slot),
+                            read(slot)));
+  }
+  // Scalars that the checkpoint has not (a loss scale, say, of a run that had
+  // none) stay as they were initialised.
+  for (const auto &[name, value] : reader.state().scalars)
+    if (const abi::State *state = findState(name);
+        state && state->role == abi::Role::Scalar && state->bucket < 0 &&
+        elementsOf(*state) == 1)
+      for (uint32_t rank = 0; rank < tables->ranks; ++rank)
+        storeScalar(runner->resolve(state->view, rank), value);
+  return {};
+}
+
+Status Job::exportFolder(const std::string &folder,
+                         const std::string &configJson, DType dtype) {
+  std::vector<TensorSource> sources;
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    const abi::State *state = weightState(member.bucket);
+    if (!state)
+      return Status::invalid("parameter " + quote(member.name) +
+                             " is not stored");
+    sources.push_back(sourceOf(member, *state, dtype));
+  }
+  return exportHuggingFace(folder, configJson, sources);
+}
+
+} // namespace ciuic::rt

@@ -1,0 +1,286 @@
+//===- TrainLoop.cpp - Training a compiled job from data to weights -------===//
+#include "runtime/job/TrainLoop.h"
+
+#include "runtime/base/Quote.h"
+#include "runtime/blas/Gemm.h"
+#include "runtime/job/Job.h"
+#include "runtime/job/ProgressLog.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <fmt/format.h>
+
+namespace ciuic::rt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// While it lives the first SIGINT only sets a flag; a second one acts as
+/// before, for a run that hangs.
+class InterruptGuard {
+public:
+  InterruptGuard() {
+    interrupted.store(false);
+    struct sigaction action{};
+    action.sa_handler = [](int) { interrupted.store(true); };
+    action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+    sigaction(SIGINT, &action, &before);
+  }
+  ~InterruptGuard() { sigaction(SIGINT, &before, nullptr); }
+  InterruptGuard(const InterruptGuard &) = delete;
+  InterruptGuard &operator=(const InterruptGuard &) = delete;
+
+  bool wasInterrupted() const { return interrupted.load(); }
+
+private:
+  static inline std::atomic<bool> interrupted{false};
+  static_assert(std::atomic<bool>::is_always_lock_free);
+  struct sigaction before{};
+};
+
+class Trainer {
+public:
+  explicit Trainer(const TrainOptions &options) : options(options) {}
+
+  Result<TrainResult> run() {
+    CIUIC_TRY(open());
+    CIUIC_TRY(begin());
+    CIUIC_TRY(loop());
+    CIUIC_TRY(finish());
+    return result;
+  }
+
+private:
+  Status open();
+  Status begin();
+  Status loop();
+  Status finish();
+  Status step(InterruptGuard &guard);
+  Status tell(double seconds);
+  Status save();
+  Status validate();
+  double rateOfPeak() const;
+
+  const TrainOptions &options;
+  std::unique_ptr<Job> job;
+  std::optional<TokenDataset> dataset;
+  std::optional<BatchLoader> loader, validation;
+  std::unique_ptr<ProgressLog> log;
+  std::string configJson;
+  uint64_t steps = 0; ///< The number of the last step.
+  uint64_t done = 0, skipped = 0, savedAt = 0, validatedAt = 0;
+  uint64_t untold = 0; ///< Steps since the last breakdown.
+  double peak = 0;
+  double meanStep = 0; ///< Seconds, for the time left.
+  TrainResult result;
+};
+
+Status Trainer::open() {
+  if (options.data.empty())
+    return Status::invalid("no data: name text files, folders or token files");
+  if (!(options.validationShare >= 0 && options.validationShare < 1))
+    return Status::invalid("the validation share is " +
+                           std::to_string(options.validationShare) +
+                           ", expected 0 or more and less than 1");
+  CIUIC_TRY_ASSIGN(job, Job::load(options.bundle,
+                                  {options.threads, options.wallClockBreakdown,
+                                   options.deviceMemory}));
+  const abi::Bundle &bundle = job->bundle();
+  // What an export needs is read first: not after hours of training.
+  if (!options.exportFolder.empty()) {
+    CIUIC_TRY_ASSIGN(configJson,
+                     readTextFile(options.bundle + "/config.json", 16 << 20));
+  }
+  TokenDataset::Options dataOptions;
+  dataOptions.sequenceLength = bundle.sequence;
+  dataOptions.vocabularySize = bundle.vocabulary;
+  dataOptions.seed = options.seed;
+  dataOptions.validationShare = options.validationShare;
+  CIUIC_TRY_ASSIGN(dataset, TokenDataset::open(options.data, dataOptions));
+  CIUIC_TRY_ASSIGN(
+      loader, BatchLoader::create(*dataset, Split::Train, job->batchLayout()));
+  if (options.validationShare > 0) {
+    BatchLayout layout = job->batchLayout();
+    layout.accumulation = 1;
+    CIUIC_TRY_ASSIGN(validation,
+                     BatchLoader::create(*dataset, Split::Validation, layout));
+    if (!job->executor().has("eval_first"))
+      return Status::invalid("the compiled job has no evaluation step");
+  }
+  if (options.steps)
+    steps = *options.steps;
+  else
+    steps = static_cast<uint64_t>(
+        std::ceil(std::max(0.0, options.epochs.value_or(1.0)) *
+                  static_cast<double>(loader->stepsPerEpoch())));
+  CIUIC_TRY_ASSIGN(log, ProgressLog::open(options.log, !options.resume.empty(),
+                                          options.quiet));
+  std::string warning = dataset->counts().warning();
+  if (!warning.empty())
+    log->note("warning: " + warning);
+  return {};
+}
+
+Status Trainer::begin() {
+  CIUIC_TRY(job->initialize(options.seed));
+  if (!options.resume.empty()) {
+    CIUIC_TRY_ASSIGN(CheckpointReader reader,
+                     CheckpointReader::open(options.resume));
+    CIUIC_TRY(job->resume(reader).during(
+        [&] { return "resuming from " + reader.folder(); }));
+    const RunState &state = reader.state();
+    if (state.seed != options.seed)
+      log->note(fmt::format("warning: the run was started with seed {}, the "
+                            "data is now drawn with {}",
+                            state.seed, options.seed));
+    done = state.step;
+    skipped = state.skippedSteps;
+    savedAt = done;
+    log->note(
+        fmt::format("resumed after step {} from {}", done, reader.folder()));
+  } else if (!options.weights.empty()) {
+    CIUIC_TRY(job->loadWeights(options.weights));
+  }
+  const abi::Bundle &bundle = job->bundle();
+  abi::DType compute = abi::DType::F32;
+  for (uint32_t i = 0; i < bundle.stateCount; ++i)
+    if (bundle.states[i].role == abi::Role::Parameter &&
+        bundle.states[i].bucket >= 0)
+      compute = bundle.states[i].view.dtype;
+  if (bundle.gemmFlops > 0)
+    peak = measureGemmPeak(compute, job->executor().threads());
+  return {};
+}
+
+/// The rate of matrix products in the mean step, as a share of the peak.
+double Trainer::rateOfPeak() const {
+  const abi::Bundle &bundle = job->bundle();
+  if (peak <= 0 || meanStep <= 0)
+    return 0;
+  double flops = bundle.gemmFlops * static_cast<double>(bundle.accumulation) *
+                 bundle.ranks;
+  return flops / meanStep / peak;
+}
+
+Status Trainer::tell(double seconds) {
+  // The mean forgets slowly; the first step is its own mean.
+  meanStep = meanStep == 0 ? seconds : 0.9 * meanStep + 0.1 * seconds;
+  StepRecord record;
+  record.step = done;
+  record.steps = steps;
+  record.epoch =
+      static_cast<double>(done) / static_cast<double>(loader->stepsPerEpoch());
+  record.loss = result.loss;
+  record.lr = job->scalar("report.lr").value_or(0);
+  record.gradNorm = job->scalar("report.grad_norm").value_or(0);
+  record.skipped = job->scalar("report.skip").value_or(0) != 0;
+  record.lossScale = job->scalar("loss_scale").value_or(1);
+  const abi::Bundle &bundle = job->bundle();
+  double tokens = static_cast<double>(loader->sequencesPerStep()) *
+                  static_cast<double>(bundle.sequence);
+  record.tokensPerSecond = tokens / seconds;
+  record.stepMs = 1e3 * seconds;
+  record.peakShare = rateOfPeak();
+  record.secondsLeft = meanStep * static_cast<double>(steps - done);
+  bool keep =
+      done == steps || options.logEvery <= 1 || done % options.logEvery == 0;
+  CIUIC_TRY(log->step(record, keep));
+  ++untold;
+  if (options.wallClockBreakdown && keep) {
+    log->breakdown(job->executor().takeTimes(), untold);
+    untold = 0;
+  }
+  return {};
+}
+
+Status Trainer::save() {
+  CheckpointWriter writer(options.save);
+  job->addTo(writer);
+  RunState state;
+  state.step = done;
+  state.skippedSteps = skipped;
+  state.appliedSteps = done - skipped;
+  state.dataStep = done;
+  state.epoch = loader->position(done).epoch;
+  state.seed = options.seed;
+  state.fingerprint = job->fingerprint();
+  state.scalars = job->scalars();
+  CIUIC_TRY_ASSIGN(std::string folder, writer.save(state));
+  savedAt = done;
+  log->note("saved " + folder);
+  return {};
+}
+
+Status Trainer::validate() {
+  CIUIC_TRY_ASSIGN(EvalResult eval, job->evaluate(*validation));
+  validatedAt = done;
+  return log->validation(done, eval.loss, eval.tokens);
+}
+
+Status Trainer::step(InterruptGuard &guard) {
+  Clock::time_point begin = Clock::now();
+  CIUIC_TRY(job->step(*loader, done).during([&] {
+    return "running step " + std::to_string(done + 1);
+  }));
+  double seconds = secondsSince(begin);
+  ++done;
+  bool skip = job->scalar("report.skip").value_or(0) != 0;
+  skipped += skip ? 1 : 0;
+  result.loss = job->scalar("report.loss").value_or(0);
+  if (guard.wasInterrupted())
+    result.interrupted = true;
+  CIUIC_TRY(tell(seconds));
+  if (job->scalar("report.stopped").value_or(0) != 0)
+    return Status(Code::Stopped,
+                  "step " + std::to_string(done) +
+                      " overflowed with the loss scale at its minimum: "
+                      "training cannot go on");
+  if (!std::isfinite(result.loss) && !skip)
+    return Status(Code::Stopped, "the loss of step " + std::to_string(done) +
+                                     " is not finite: training cannot go on");
+  if (options.validateEvery > 0 && validation &&
+      done % options.validateEvery == 0)
+    CIUIC_TRY(validate());
+  if (!options.save.empty() && options.saveEvery > 0 &&
+      done % options.saveEvery == 0)
+    CIUIC_TRY(save());
+  return {};
+}
+
+Status Trainer::loop() {
+  InterruptGuard guard;
+  while (done < steps && !result.interrupted)
+    CIUIC_TRY(step(guard));
+  if (result.interrupted)
+    log->note(fmt::format("interrupted after step {}", done));
+  return {};
+}
+
+Status Trainer::finish() {
+  if (validation && !result.interrupted && validatedAt != done)
+    CIUIC_TRY(validate());
+  if (!options.save.empty() && savedAt != done)
+    CIUIC_TRY(save());
+  if (!options.exportFolder.empty()) {
+    CIUIC_TRY(job->exportFolder(options.exportFolder, configJson,
+                                options.exportDType));
+    log->note("exported " + options.exportFolder);
+  }
+  result.steps = done;
+  result.skipped = skipped;
+  return {};
+}
+
+} // namespace
+
+Result<TrainResult> runTraining(const TrainOptions &options) {
+  return Trainer(options).run();
+}
+
+} // namespace ciuic::rt

@@ -1,0 +1,71 @@
+//===- TrainLoop.h - Training a compiled job from data to weights -*- C++
+//-*-===//
+//
+// What `ciuicc train` does once there is a bundle: opens the data, starts or
+// resumes the job, runs steps, tells how they go, saves and exports.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CIUIC_RUNTIME_JOB_TRAINLOOP_H
+#define CIUIC_RUNTIME_JOB_TRAINLOOP_H
+
+#include "runtime/base/DType.h"
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ciuic::rt {
+
+struct TrainOptions {
+  /// The bundle's folder: `lib/libjob.so`, and `config.json` (the model's, for
+  /// an export).
+  std::string bundle;
+
+  /// Text files, folders of them, or token files.
+  std::vector<std::string> data;
+
+  /// A Hugging Face folder to start from; empty: the symbolic initialisers.
+  std::string weights;
+
+  /// How long: steps win over epochs; neither is one epoch. Both count from
+  /// the start of the run, resumed or not.
+  std::optional<uint64_t> steps;
+  std::optional<double> epochs;
+
+  std::string save;         ///< Folder of checkpoints; empty: none.
+  uint64_t saveEvery = 0;   ///< Steps; 0: at the end only.
+  std::string resume;       ///< A checkpoint, or a folder of them.
+  std::string exportFolder; ///< Hugging Face folder; empty: none.
+  DType exportDType = DType::F32;
+
+  uint64_t logEvery = 1; ///< Steps between progress lines that stay.
+  std::string log;       ///< JSON lines, one a step; appended when resuming.
+  uint64_t seed = 0;
+
+  double validationShare = 0; ///< Of the sequences; in [0, 1).
+  uint64_t validateEvery = 0; ///< Steps; 0: at the end only.
+
+  bool wallClockBreakdown = false;
+  int threads = 0;           ///< 0: one for each processor.
+  uint64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
+  bool quiet = false;        ///< No progress on standard output.
+};
+
+/// What a run came to.
+struct TrainResult {
+  uint64_t steps = 0; ///< Of the whole training, skipped ones included.
+  uint64_t skipped = 0;
+  double loss = 0; ///< Of the last step.
+  bool interrupted = false;
+};
+
+/// Trains. SIGINT ends the run after the step that is under way, as if it had
+/// been the last one. Code::Stopped where training cannot go on: the loss is
+/// not finite, or the loss scale overflowed at its minimum.
+Result<TrainResult> runTraining(const TrainOptions &options);
+
+} // namespace ciuic::rt
+
+#endif // CIUIC_RUNTIME_JOB_TRAINLOOP_H
