@@ -68,6 +68,10 @@ inline constexpr llvm::StringLiteral kRateReport = "report.lr";
 inline constexpr llvm::StringLiteral kSkipReport = "report.skip";
 inline constexpr llvm::StringLiteral kStoppedReport = "report.stopped";
 inline constexpr llvm::StringLiteral kLossScale = "loss_scale";
+inline constexpr llvm::StringLiteral kScalerIteration = "scaler.iteration";
+inline constexpr llvm::StringLiteral kScalerLastOverflow =
+    "scaler.last_overflow";
+inline constexpr llvm::StringLiteral kScalerHysteresis = "scaler.hysteresis";
 
 /// The label of a token that does not count towards the loss.
 inline constexpr int32_t kIgnoredLabel = -100;

@@ -11,6 +11,9 @@ namespace ciuic::train {
 /// The update rules of ciuic-train-append-optimizer.
 enum class OptimizerKind { AdamW, Adam, Sgd };
 
+/// The type of parameters and activations.
+enum class ComputeType { F32, BF16, F16 };
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "passes/Train/Passes.h.inc"

@@ -1,7 +1,7 @@
 //===- Passes.td - Passes over the train dialect ----------*- tablegen -*-===//
 //
-// In the order in which a job passes them: differentiate, append-optimizer,
-// then the gate verify-differentiated.
+// In the order in which a job passes them: differentiate, append-optimizer and
+// the gate verify-differentiated; lower-precision and verify-precision.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CIUIC_PASSES_TRAIN_PASSES_TD
@@ -208,6 +208,121 @@ def VerifyDifferentiatedPass
       backward op and accumulates only metrics.
     - Where the forward names blocks (`train.block`), every op of the backward
       names one.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// lower-precision
+//===----------------------------------------------------------------------===//
+
+def LowerPrecisionPass
+    : Pass<"ciuic-train-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Computes in 16 bits over f32 masters, with loss scaling.";
+  let description = [{
+    With `compute-type=f32` nothing changes. Otherwise every parameter, norms
+    and biases included, takes the 16-bit type, and each trainable one gets a
+    `master` state of f32 with the same initialiser: the master starts with
+    the parameter's values before they are rounded.
+
+    ```mlir
+    %gate = train.linear %x, %w : (tensor<8x4xf32>, tensor<4x4xf32>)
+          -> tensor<8x4xf32>
+    %s = train.sigmoid %gate : tensor<8x4xf32>
+    %silu = arith.mulf %gate, %s : tensor<8x4xf32>
+    %y = train.linear %silu, %w : ...
+    ```
+
+    becomes
+
+    ```mlir
+    %gate = train.linear %x, %w : (tensor<8x4xbf16>, tensor<4x4xbf16>)
+          -> tensor<8x4xbf16>
+    %wide = arith.extf %gate : tensor<8x4xbf16> to tensor<8x4xf32>
+    %s = train.sigmoid %wide : tensor<8x4xf32>
+    %silu32 = arith.mulf %wide, %s : tensor<8x4xf32>
+    %silu = arith.truncf %silu32 : tensor<8x4xf32> to tensor<8x4xbf16>
+    %y = train.linear %silu, %w : ...
+    ```
+
+    Where values are rounded, always to nearest, ties to even:
+
+    - An op with a declared signature (`SignatureOpInterface`) takes and gives
+      16-bit values where it says so. It sums in f32 and rounds each such
+      result once. Losses, row statistics (`rstd`, `lse`) and rotary tables
+      stay f32.
+    - A pointwise op (`arith`, `math`, `train.sigmoid`) computes in f32; its
+      result is rounded if any operand came from a 16-bit value.
+    - It is not rounded, and stays f32, if every use of it is a pointwise op
+      of the same block on the same side (forward or backward). So what is kept
+      from the forward for the backward is 16-bit, and both sides read the same
+      rounded value.
+    - Gradients of activations and parameters are 16-bit. Each micro-step's
+      parameter gradient is added to the gradient state in f32.
+    - `@apply_step` computes in f32 on gradients, moments and masters, and
+      writes the rounded new master to the parameter.
+
+    f16 scales the loss: the seed of the backward is multiplied by the state
+    `@loss_scale`, gradients are divided by it when they are scaled, and a
+    step with inf or NaN in any gradient is skipped (`check`). With
+    `loss-scale=0` the scale is dynamic: `train.update_loss_scale` runs at the
+    end of `@apply_step` over `@scaler.iteration`, `@scaler.last_overflow` and
+    `@scaler.hysteresis`, and `@report.stopped` becomes 1 when an overflow
+    meets the smallest scale.
+
+    Requires: what ciuic-verify-differentiated ensures, all f32. Ensures: what
+    ciuic-verify-precision checks.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"computeType", "compute-type", "::ciuic::train::ComputeType",
+           "::ciuic::train::ComputeType::F32",
+           "The type of parameters and activations.",
+           [{::llvm::cl::values(
+             clEnumValN(::ciuic::train::ComputeType::F32, "f32",
+                        "no change"),
+             clEnumValN(::ciuic::train::ComputeType::BF16, "bf16",
+                        "8 bits of precision, the range of f32"),
+             clEnumValN(::ciuic::train::ComputeType::F16, "f16",
+                        "11 bits of precision, a scaled loss"))}]>,
+    Option<"lossScale", "loss-scale", "double", "0.0",
+           "f16: the fixed scale of the loss; 0 makes it dynamic.">,
+    Option<"initialScalePower", "initial-scale-power", "int64_t", "16",
+           "A dynamic scale starts at 2 to this power.">,
+    Option<"window", "window", "int64_t", "1000",
+           "Good steps in a row after which the scale doubles.">,
+    Option<"hysteresis", "hysteresis", "int64_t", "2",
+           "The overflow, counted so, that halves the scale.">,
+    Option<"consecutive", "consecutive", "bool", "false",
+           "Refill the hysteresis at every good step.">,
+    Option<"min", "min", "double", "1.0",
+           "The scale at which an overflow ends the training.">,
+    Option<"checkOverflow", "check-overflow", "bool", "false",
+           "bf16: skip a step whose gradients hold inf or NaN.">,
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// The gate of the phase precision
+//===----------------------------------------------------------------------===//
+
+def VerifyPrecisionPass
+    : Pass<"ciuic-verify-precision", "::mlir::ModuleOp"> {
+  let summary = "Checks that each op has the types that it declares.";
+  let description = [{
+    Names the first state or op at fault. What then holds:
+
+    - All parameters have one type: f32, bf16 or f16. Gradients, masters,
+      moments, tables and metrics are f32.
+    - Each trainable 16-bit parameter has one master of its shape and
+      initialiser; there are no others.
+    - In `@micro_step` and `@eval_step` each op with a signature has 16-bit
+      operands and results where it says so and f32 elsewhere; pointwise ops
+      compute in f32; gradients are accumulated from the parameters' type and
+      metrics from f32.
+    - `@apply_step` writes each master once, and its parameter once, as the
+      rounding of the master's next value.
+    - f16: gradients are checked for inf and NaN and divided by `@loss_scale`,
+      by which the backward's seed is multiplied.
   }];
 }
 

@@ -1,6 +1,7 @@
 //===- Support.cpp - What the train passes share --------------------------===//
 #include "passes/Train/Support.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -24,6 +25,14 @@ std::string describe(Operation *op) {
   if (StringRef name = nameAt(op->getLoc()); !name.empty())
     text += llvm::formatv(" ({0})", name);
   return text;
+}
+
+bool isPointwise(Operation *op) {
+  if (isa<SigmoidOp>(op))
+    return true;
+  return isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+             op->getDialect()) &&
+         op->hasTrait<OpTrait::Elementwise>();
 }
 
 SmallVector<StateOp> statesOf(ModuleOp module) {

@@ -22,6 +22,9 @@ llvm::StringRef nameAt(mlir::Location loc);
 /// "'op.name'", followed by " (layers.0.mlp)" where its location has a name.
 std::string describe(mlir::Operation *op);
 
+/// Whether an op works element by element: `arith`, `math` and sigmoid.
+bool isPointwise(mlir::Operation *op);
+
 /// All states of a module, in its order.
 llvm::SmallVector<StateOp> statesOf(mlir::ModuleOp module);
 
