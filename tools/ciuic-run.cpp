@@ -62,6 +62,10 @@ static cl::list<std::string>
 static Option<std::string> outputFile("output", cl::cat(category),
                                       cl::desc("safetensors to write"));
 static Option<std::string>
+    gradientFile("gradients", cl::cat(category),
+                 cl::desc("safetensors to write: the gradient of the last "
+                          "step's mean loss by each parameter, by its name"));
+static Option<std::string>
     lossFile("losses", cl::cat(category),
              cl::desc("log to write, a JSON object a step; - prints it"));
 static Option<bool> printResults("print", cl::cat(category),
@@ -199,6 +203,26 @@ static Status callFunction(Run &run, const std::string &name,
   return {};
 }
 
+/// Gradients as PyTorch has them: of the mean over labelled tokens.
+static Status saveGradients(Run &run) {
+  CIUIC_TRY_ASSIGN(BatchGeometry geometry, run.geometry(microSteps));
+  double factor = run.meanFactor(geometry);
+  NamedValues gradients;
+  for (const NamedTensor &tensor : run.layout().tensors()) {
+    if (tensor.role != train::Role::Gradient)
+      continue;
+    auto value = std::make_shared<Tensor>();
+    value->element = tensor.element();
+    value->shape = tensor.shape;
+    value->data = Layout::get(run.interpreter(), tensor);
+    for (double &element : value->data)
+      element *= factor;
+    train::StateOp parameter = tensor.parameter;
+    gradients[parameter.getSymName().str()] = value;
+  }
+  return saveTensors(gradientFile, gradients, run.interpreter().isExact());
+}
+
 static Status runModule(Run &run) {
   Interpreter &interpreter = run.interpreter();
   Watch watch(watchNames);
@@ -227,11 +251,16 @@ static Status runModule(Run &run) {
     llvm::outs() << log;
   else if (!lossFile.empty())
     CIUIC_TRY(rt::writeTextFile(lossFile, log));
+  if (!gradientFile.empty())
+    CIUIC_TRY(saveGradients(run));
+  if (outputFile.empty() && watchNames.empty())
+    return {};
   addState(values, interpreter, run.layout());
-  CIUIC_TRY(watch.addTo(values));
-  if (!outputFile.empty())
-    CIUIC_TRY(saveTensors(outputFile, values, interpreter.isExact()));
-  return {};
+  Result<BatchGeometry> geometry = run.geometry(microSteps);
+  CIUIC_TRY(watch.addTo(values, geometry.ok() ? geometry->sequence : 0));
+  if (outputFile.empty())
+    return Status::invalid("--watch needs --output FILE");
+  return saveTensors(outputFile, values, interpreter.isExact());
 }
 
 static Status runGradientCheck(Run &run) {

@@ -5,6 +5,7 @@
 #include "llvm/Support/Format.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace ciuic;
 using namespace ciuic::oracle;
@@ -15,8 +16,10 @@ namespace {
 /// One parameter along one direction.
 struct Slope {
   std::string name;
+  std::vector<double> direction = {};
   double analytic = 0.0;
   double numeric = 0.0;
+  double error = std::numeric_limits<double>::infinity();
 };
 } // namespace
 
@@ -57,15 +60,15 @@ differentiate(Run &run, const Batches &batches, const BatchGeometry &geometry,
   return slope / eps;
 }
 
-static Result<std::vector<Slope>> measureSlopes(Run &run,
-                                                const Batches &batches,
-                                                const BatchGeometry &geometry,
-                                                const CheckOptions &options) {
+/// The gradients of @micro_step along a random direction each.
+static Result<std::vector<Slope>> analyticSlopes(Run &run,
+                                                 const Batches &batches,
+                                                 const BatchGeometry &geometry,
+                                                 uint64_t seed) {
+  auto record = run.trainStep(batches, 0, geometry.microSteps, /*apply=*/false);
+  if (!record.ok())
+    return record.takeStatus();
   std::vector<Slope> slopes;
-  std::vector<std::vector<double>> directions;
-  CIUIC_TRY_ASSIGN(auto record, run.trainStep(batches, 0, geometry.microSteps,
-                                              /*apply=*/false));
-  (void)record;
   for (const NamedTensor &parameter : run.layout().tensors()) {
     train::StateOp declared = parameter.parameter;
     if (parameter.role != train::Role::Parameter || !declared.getTrainable())
@@ -74,25 +77,13 @@ static Result<std::vector<Slope>> measureSlopes(Run &run,
     if (!gradient)
       return Status::invalid("trainable parameter \"" + parameter.name +
                              "\" has no gradient state");
-    directions.push_back(
-        makeDirection(parameter.name, Layout::get(run.interpreter(), parameter),
-                      options.seed));
     Slope slope{.name = parameter.name};
+    slope.direction = makeDirection(
+        parameter.name, Layout::get(run.interpreter(), parameter), seed);
     std::vector<double> elements = Layout::get(run.interpreter(), *gradient);
     for (size_t i = 0; i < elements.size(); ++i)
-      slope.analytic += elements[i] * directions.back()[i];
-    slopes.push_back(slope);
-  }
-
-  // Gradients are those of scale * (summed loss) / slots.
-  double seed = run.number("loss_scale").value_or(1.0) / run.slots(geometry);
-  for (auto [slope, direction] : llvm::zip_equal(slopes, directions)) {
-    const NamedTensor &parameter = *run.layout().find(slope.name);
-    CIUIC_TRY_ASSIGN(double derivative,
-                     differentiate(run, batches, geometry, parameter,
-                                   Layout::get(run.interpreter(), parameter),
-                                   direction, options.eps));
-    slope.numeric = seed * derivative;
+      slope.analytic += elements[i] * slope.direction[i];
+    slopes.push_back(std::move(slope));
   }
   return slopes;
 }
@@ -102,23 +93,48 @@ Status oracle::checkGradients(Run &run, const Batches &batches,
                               const CheckOptions &options,
                               llvm::raw_ostream &os) {
   CIUIC_TRY_ASSIGN(std::vector<Slope> slopes,
-                   measureSlopes(run, batches, geometry, options));
+                   analyticSlopes(run, batches, geometry, options.seed));
   if (slopes.empty())
     return Status::invalid("the module has no trainable parameter to check");
-
   double largest = 0.0;
   for (const Slope &slope : slopes)
-    largest = std::fmax(largest, std::fabs(slope.numeric));
+    largest = std::fmax(largest, std::fabs(slope.analytic));
+
+  // Gradients are those of scale * (summed loss) / slots.
+  double seed = run.number("loss_scale").value_or(1.0) / run.slots(geometry);
+  for (Slope &slope : slopes) {
+    const NamedTensor &parameter = *run.layout().find(slope.name);
+    // A small step drowns in rounding, a large one in curvature, and where
+    // that happens depends on the parameter. A wrong gradient is wrong at
+    // every step, so the best of three is what counts.
+    for (double factor : {1.0, 8.0, 0.125}) {
+      CIUIC_TRY_ASSIGN(double derivative,
+                       differentiate(run, batches, geometry, parameter,
+                                     Layout::get(run.interpreter(), parameter),
+                                     slope.direction, factor * options.eps));
+      bool isFinite =
+          std::isfinite(slope.analytic) && std::isfinite(derivative);
+      double error =
+          isFinite ? relativeDifference({slope.analytic}, {seed * derivative},
+                                        1e-6 * largest)
+                   : std::numeric_limits<double>::infinity();
+      if (error < slope.error) {
+        slope.error = error;
+        slope.numeric = seed * derivative;
+      }
+      if (slope.error <= 0.1 * options.tolerance)
+        break;
+    }
+  }
+
   double worst = 0.0;
   std::string worstName = slopes.front().name;
   for (const Slope &slope : slopes) {
-    double error =
-        relativeDifference({slope.analytic}, {slope.numeric}, 1e-6 * largest);
     os << llvm::format("%-48s gradient %+.9e  difference %+.9e  off by %.1e\n",
                        slope.name.c_str(), slope.analytic, slope.numeric,
-                       error);
-    if (error > worst) {
-      worst = error;
+                       slope.error);
+    if (slope.error > worst) {
+      worst = slope.error;
       worstName = slope.name;
     }
   }

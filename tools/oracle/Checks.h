@@ -15,7 +15,7 @@ struct CheckOptions {
 };
 
 /// Compares the gradient of every trainable parameter along one random
-/// direction with a central difference of fourth order of the loss. Prints a
+/// direction with central differences of fourth order of the loss. Prints a
 /// line a parameter. Fails if one is off by more than the tolerance, relative
 /// to its size or to a millionth of the largest.
 rt::Status checkGradients(Run &run, const Batches &batches,
@@ -24,7 +24,8 @@ rt::Status checkGradients(Run &run, const Batches &batches,
 
 /// Takes the same steps on both and compares losses and, by name, the tensors
 /// that both have. Where one cannot train, gradients or losses alone are
-/// compared. Prints the largest differences; fails above the tolerance.
+/// compared. Prints the largest differences; fails above the tolerance, which
+/// is a hundred times as wide for what an optimizer has updated.
 struct ComparedRun {
   Run &run;
   const Batches &batches;

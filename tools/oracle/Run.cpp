@@ -88,6 +88,11 @@ double Run::slots(const BatchGeometry &geometry) const {
   return static_cast<double>(geometry.rows() * geometry.sequence);
 }
 
+double Run::meanFactor(const BatchGeometry &geometry) const {
+  double labelled = std::max(number("metric.tokens").value_or(1.0), 1.0);
+  return slots(geometry) / labelled / number("loss_scale").value_or(1.0);
+}
+
 int64_t Run::vocabulary() const {
   int64_t smallest = 0;
   auto limit = [&](Value table, unsigned dim) {

@@ -62,6 +62,10 @@ public:
   rt::Result<Loss> evaluate(const Batches &batches, int64_t step,
                             int64_t microSteps);
 
+  /// What turns the gradients of a step into those of the mean loss over its
+  /// labelled tokens: undoes the loss scale and the division by slots.
+  double meanFactor(const BatchGeometry &geometry) const;
+
   /// Sets gradients and metrics to what they start a step with.
   void clearSums();
 

@@ -117,9 +117,11 @@ static bool contains(ArrayRef<int64_t> ranges, int64_t element) {
   return false;
 }
 
-/// Whether `moment`, an optimizer's operand, is one rank's chunk of a bucket:
-/// the op itself does not say.
-static bool isChunk(Value moment) {
+/// Whether `moment`, an operand of `op`, is one rank's chunk of a bucket: the
+/// op says so, or where the value comes from.
+static bool isChunk(Operation *op, Value moment) {
+  if (op->hasAttr(comm::kChunkedAttr))
+    return true;
   Operation *source = moment.getDefiningOp();
   while (auto transfer = dyn_cast_or_null<comm::TransferOp>(source))
     source = transfer.getInput().getDefiningOp();
@@ -133,7 +135,7 @@ static bool isChunk(Value moment) {
 
 /// The element of the whole bucket or tensor at which this rank's part starts.
 static int64_t firstElement(const Invocation &call, Value moment) {
-  return isChunk(moment) ? call.rank * call.operand(0).size() : 0;
+  return isChunk(call.op, moment) ? call.rank * call.operand(0).size() : 0;
 }
 
 static LogicalResult adam(const Invocation &call) {

@@ -47,12 +47,16 @@ void Watch::attach(Interpreter &interpreter) {
   };
 }
 
-rt::Status Watch::addTo(NamedValues &values) const {
+rt::Status Watch::addTo(NamedValues &values, int64_t sequence) const {
   for (const Entry &entry : entries) {
     if (!entry.op)
       return rt::Status::invalid("no op that ran computes a value named " +
                                  rt::quote(entry.name));
-    if (!values.try_emplace(entry.name, joinRanks(entry.value)).second)
+    auto joined = std::make_shared<Tensor>(*joinRanks(entry.value));
+    if (sequence > 1 && joined->shape.size() == 2 &&
+        joined->dim(0) % sequence == 0)
+      joined->shape = {joined->dim(0) / sequence, sequence, joined->dim(1)};
+    if (!values.try_emplace(entry.name, joined).second)
       return rt::Status::invalid("value " + rt::quote(entry.name) +
                                  " has the name of a state");
   }

@@ -19,8 +19,10 @@ public:
   void attach(Interpreter &interpreter);
 
   /// Adds what was seen under its name, the ranks joined along the first
-  /// dimension. Fails naming a value that no op computed.
-  rt::Status addTo(NamedValues &values) const;
+  /// dimension. Where that counts the tokens of sequences of `sequence`, the
+  /// value gets a dimension for sequences and one for their tokens. Fails
+  /// naming a value that no op computed.
+  rt::Status addTo(NamedValues &values, int64_t sequence) const;
 
 private:
   struct Entry {
