@@ -36,6 +36,22 @@ function(ciuic_use_mlir name)
   endif()
 endfunction()
 
+# ciuic_doc(name td flags...)
+# Markdown of a .td file, as build/docs/NAME.md; target ciuic-doc makes all.
+add_custom_target(ciuic-doc ALL)
+function(ciuic_doc name td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  # TableGen's list of outputs ends with this function's scope.
+  mlir_tablegen(${name}.md ${ARGN})
+  set(doc ${CMAKE_BINARY_DIR}/docs/${name}.md)
+  add_custom_command(OUTPUT ${doc}
+    COMMAND ${CMAKE_COMMAND} -E copy
+      ${CMAKE_CURRENT_BINARY_DIR}/${name}.md ${doc}
+    DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${name}.md)
+  add_custom_target(ciuic-doc-${name} DEPENDS ${doc})
+  add_dependencies(ciuic-doc ciuic-doc-${name})
+endfunction()
+
 # ciuic_library(name sources... [LINK targets...])
 # A part without MLIR: the runtime and the configuration reader.
 function(ciuic_library name)

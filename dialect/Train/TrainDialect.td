@@ -164,6 +164,8 @@ def Train_ScheduleAttr : Train_Attr<"Schedule", "schedule"> {
   let description = [{
     DeepSpeed's schedulers of the same names. `base` is the optimizer's rate.
     The formulas are those of `runtime/kernels/scalar/LearningRate.h`.
+    Rates and ratios are finite and not negative, neither are `warmup` and
+    `total`.
   }];
   let parameters = (ins
     EnumParameter<Train_ScheduleKind>:$kind,
@@ -177,6 +179,7 @@ def Train_ScheduleAttr : Train_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(0.0001)">:$cos_min_ratio
   );
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // CIUIC_DIALECT_TRAIN_TRAINDIALECT_TD

@@ -164,8 +164,10 @@ LogicalResult RotaryOp::verify() {
   CIUIC_EXPECT(expectShape(*this, "sin", getSin(), cos.getShape()));
   CIUIC_EXPECT(expectElement(*this, "cos", getCos(), f32(*this)));
   CIUIC_EXPECT(expectElement(*this, "sin", getSin(), f32(*this)));
-  // (C2)
   RankedTensorType x = tensor(getX());
+  if (cos.getNumElements() == 0)
+    return emitOpError() << "rotates " << x << " by an empty table " << cos;
+  // (C2)
   if (x.getDimSize(0) % cos.getDimSize(0) != 0 ||
       x.getDimSize(1) % (2 * cos.getDimSize(1)) != 0)
     return emitOpError() << "rotates " << x << " by a table " << cos

@@ -183,7 +183,7 @@ def Train_RotaryOp : Train_ForwardOp<"rotary"> {
     for j < dim/2. `inverse` negates `sin`: the op's own backward.
 
     Constraints:
-    - (C1) `cos` and `sin` are Tx(dim/2) of f32.
+    - (C1) `cos` and `sin` are Tx(dim/2) of f32, not empty.
     - (C2) T divides the rows of `x`, and dim its columns.
     - (C3) `x` and `result` have one type.
   }];

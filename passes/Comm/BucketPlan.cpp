@@ -15,6 +15,9 @@ using train::StateOp;
 // Parameters and what follows them
 //===----------------------------------------------------------------------===//
 
+/// The block of parameters that no op uses.
+static constexpr llvm::StringLiteral kUnusedBlock = "unused";
+
 /// The functions in the order in which they decide a parameter's block:
 /// @micro_step first, since it uses all that is trained.
 static SmallVector<func::FuncOp> functionsByWeight(ModuleOp module) {
@@ -89,7 +92,7 @@ static LogicalResult findBlocks(ModuleOp module,
   // What nothing uses is kept all the same: checkpoints hold it.
   for (auto &[name, parameter] : parameters)
     if (parameter.block.empty()) {
-      parameter.block = "unused";
+      parameter.block = kUnusedBlock.str();
       parameter.firstUse = ++position;
     }
   return success();
@@ -105,6 +108,13 @@ FailureOr<LogicalParameters> comm::collectParameters(ModuleOp module) {
       return state.emitError() << "parameter @" << state.getSymName()
                                << " lies in a bucket already: the module is "
                                   "sharded";
+    if (Type type = state.getTensorType().getElementType();
+        !type.isF32() && !type.isBF16() && !type.isF16())
+      return state.emitError()
+             << "parameter @" << state.getSymName() << " of "
+             << state.getTensorType()
+             << " is of no type that a bucket can hold, expected f32, bf16 or "
+                "f16";
     FailureOr<int64_t> elements = countElements(state);
     if (failed(elements))
       return failure();
@@ -184,6 +194,8 @@ mergeBlocks(llvm::MapVector<StringRef, SmallVector<LogicalParameter *>> &blocks,
     int64_t elements = 0;
     for (LogicalParameter *parameter : parameters)
       elements += aligned(parameter->elements);
+    if (block == kUnusedBlock)
+      continue; // What nothing uses has no neighbours.
     if (groups.empty() || (groups.back().elements >= minElements))
       groups.emplace_back();
     groups.back().blocks.push_back(block);
