@@ -47,13 +47,15 @@ LogicalResult RMSNormOp::buildBackward(OpBuilder &builder,
                                        MutableArrayRef<Value> operandGrads) {
   if (resultGrads[1])
     return emitOpError() << "has no derivative through rstd";
-  if (!resultGrads[0])
+  if (!resultGrads[0] || (!wanted[0] && !wanted[1]))
     return success();
   auto grad = RMSNormGradOp::create(builder, getLoc(), getX().getType(),
                                     getWeight().getType(), resultGrads[0],
                                     getX(), getWeight(), getRstd());
-  operandGrads[0] = grad.getDx();
-  operandGrads[1] = grad.getDweight();
+  if (wanted[0])
+    operandGrads[0] = grad.getDx();
+  if (wanted[1])
+    operandGrads[1] = grad.getDweight();
   return success();
 }
 
@@ -61,7 +63,9 @@ LogicalResult RotaryOp::buildBackward(OpBuilder &builder,
                                       ArrayRef<Value> resultGrads,
                                       ArrayRef<bool> wanted,
                                       MutableArrayRef<Value> operandGrads) {
-  // A rotation's transpose is its inverse. The tables are constants.
+  if (wanted[1] || wanted[2])
+    return emitOpError() << "has no derivative in its tables";
+  // A rotation's transpose is its inverse.
   if (resultGrads[0] && wanted[0])
     operandGrads[0] =
         RotaryOp::create(builder, getLoc(), getX().getType(), resultGrads[0],
@@ -75,15 +79,16 @@ LogicalResult AttentionOp::buildBackward(OpBuilder &builder,
                                          MutableArrayRef<Value> operandGrads) {
   if (resultGrads[1])
     return emitOpError() << "has no derivative through lse";
-  if (!resultGrads[0])
+  if (!resultGrads[0] || (!wanted[0] && !wanted[1] && !wanted[2]))
     return success();
   auto grad = AttentionGradOp::create(
       builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(),
       resultGrads[0], getQ(), getK(), getV(), getResult(), getLse(),
       getSeqAttr(), getHeadsAttr(), getKvHeadsAttr(), getScaleAttr());
-  operandGrads[0] = grad.getDq();
-  operandGrads[1] = grad.getDk();
-  operandGrads[2] = grad.getDv();
+  Value all[] = {grad.getDq(), grad.getDk(), grad.getDv()};
+  for (unsigned i = 0; i < 3; ++i)
+    if (wanted[i])
+      operandGrads[i] = all[i];
   return success();
 }
 

@@ -1,0 +1,30 @@
+// RUN: ciuic-opt %s --ciuic-train-differentiate --ciuic-train-append-optimizer \
+// RUN:   --ciuic-verify-differentiated -o %t
+// RUN: ciuic-run --check-gradients %t --random-inputs --seed 3 | FileCheck %s
+
+// A linear layer with a bias, widening; its input is used twice.
+// CHECK: table {{.*}} off by
+// CHECK: checked {{[1-9]}} parameters
+
+module @linear_bias {
+  train.state trainable parameter @table : tensor<7x4xf32> init #train.normal<std = 0.7>
+  train.state trainable parameter @head : tensor<7x4xf32> init #train.normal<std = 0.7>
+  train.state trainable parameter @w : tensor<5x4xf32> init #train.normal<std = 0.5>
+  train.state trainable parameter @b : tensor<5xf32> init #train.normal<std = 0.5>
+  train.state trainable parameter @v : tensor<4x5xf32> init #train.normal<std = 0.5>
+  func.func @forward(%tokens: tensor<2x3xi32>, %labels: tensor<2x3xi32>) -> (tensor<f32>, tensor<f32>) {
+    %table = train.read @table : tensor<7x4xf32>
+    %x = train.embedding %tokens in %table : (tensor<2x3xi32>, tensor<7x4xf32>) -> tensor<6x4xf32>
+    %w = train.read @w : tensor<5x4xf32>
+    %b = train.read @b : tensor<5xf32>
+    %wide = train.linear %x, %w bias %b : (tensor<6x4xf32>, tensor<5x4xf32>, tensor<5xf32>) -> tensor<6x5xf32>
+    %tanh = math.tanh %wide : tensor<6x5xf32>
+    %v = train.read @v : tensor<4x5xf32>
+    %down = train.linear %tanh, %v : (tensor<6x5xf32>, tensor<4x5xf32>) -> tensor<6x4xf32>
+    %y = arith.addf %x, %down : tensor<6x4xf32>
+    %head = train.read @head : tensor<7x4xf32>
+    %logits = train.linear %y, %head : (tensor<6x4xf32>, tensor<7x4xf32>) -> tensor<6x7xf32>
+    %loss, %count, %lse = train.cross_entropy %logits, %labels : (tensor<6x7xf32>, tensor<2x3xi32>) -> (tensor<f32>, tensor<f32>, tensor<6xf32>)
+    return %loss, %count : tensor<f32>, tensor<f32>
+  }
+}
