@@ -113,8 +113,8 @@ CIUIC_INLINE float tanhf(float x) {
   p = fusedMultiplyAdd(p, z, -0x1.b9e1a0p-5f);
   p = fusedMultiplyAdd(p, z, 0x1.111026p-3f);
   p = fusedMultiplyAdd(p, z, -0x1.555552p-2f);
-  float near = fusedMultiplyAdd(p * z, x, x);
-  float y = t < 0.65f ? near : withSign(far, x);
+  float near = fusedMultiplyAdd(p * z, t, t);
+  float y = withSign(t < 0.65f ? near : far, x);
   return x != x ? x : y;
 }
 
