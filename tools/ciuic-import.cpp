@@ -53,6 +53,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   model::registerImportDialects(registry);
   mlir::MLIRContext context(registry);
+  context.printOpOnDiagnostic(false); // Not the whole of @forward.
   mlir::OwningOpRef<mlir::ModuleOp> module = import(context);
   if (!module || mlir::failed(model::verifyImported(*module)))
     return 1;

@@ -119,9 +119,9 @@ Rope parseRope(const JsonFields &fields, int64_t maxPositions,
     return rope;
 
   JsonFields scaling(*fields.find(key), fields.path(key) + ".", errors);
-  for (const auto &[name, value] : fields.find(key)->items())
+  for (const rt::Json &value : *fields.find(key))
     if (value.is_object()) {
-      scaling.fail(name.c_str(), "one set of values for all layers");
+      fields.fail(key, "one set of values for all layers");
       return rope;
     }
   rope.theta = scaling.number("rope_theta", low, high, rope.theta);

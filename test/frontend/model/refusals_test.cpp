@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 using namespace ciuic;
 using namespace ciuic::model;
 using nlohmann::json;
@@ -73,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
              "\"linear\" or \"llama3\""},
         Case{"llama",
              {{"rope_parameters", {{"full_attention", {{"factor", 2}}}}}},
-             "rope_parameters.full_attention: found an object of 1 fields, "
+             "rope_parameters: found an object of 1 fields, "
              "expected one set of values for all layers"},
         Case{"qwen2",
              {{"layer_types",
@@ -220,6 +222,54 @@ TEST(Refusals, MissingFile) {
   ASSERT_FALSE(config.ok());
   EXPECT_NE(config.takeStatus().str().find("/nowhere/config.json"),
             std::string::npos);
+}
+
+// Whatever happens to a file, it is read or refused, and what is read is in
+// range.
+TEST(Refusals, DamagedFiles) {
+  json config = tinyConfig("llama", {{"rope_scaling",
+                                      {{"rope_type", "llama3"},
+                                       {"factor", 8.0},
+                                       {"low_freq_factor", 1.0},
+                                       {"high_freq_factor", 4.0}}},
+                                     {"head_dim", 16},
+                                     {"tie_word_embeddings", false}});
+  const std::string text = config.dump();
+  std::mt19937 random(1);
+  int accepted = 0, refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::string damaged = text;
+    for (unsigned change = 0; change < 1 + random() % 3; ++change) {
+      size_t at = random() % damaged.size();
+      switch (random() % 4) {
+      case 0: // Another byte, of those that mean something or any.
+        damaged[at] = "0123456789-.eE\"{}[],:"[random() % 22];
+        break;
+      case 1:
+        damaged[at] = static_cast<char>(random());
+        break;
+      case 2:
+        damaged.erase(at, 1 + random() % 8);
+        break;
+      case 3:
+        damaged.insert(at, damaged.substr(at, 1 + random() % 8));
+        break;
+      }
+    }
+    rt::Result<ModelConfig> result = parseModelConfig(damaged, "f", "m");
+    if (!result.ok()) {
+      ++refused;
+      EXPECT_EQ(result.takeStatus().str().substr(0, 2), "f:") << damaged;
+      continue;
+    }
+    ++accepted;
+    EXPECT_GT(parameterCount(*result), 0) << damaged;
+    EXPECT_EQ(result->heads % result->kvHeads, 0) << damaged;
+    EXPECT_EQ(result->headDim % 2, 0) << damaged;
+    EXPECT_GE(result->rope.factor, 1.0) << damaged;
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(refused, 1000);
 }
 
 } // namespace
