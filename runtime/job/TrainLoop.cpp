@@ -17,6 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Skipped steps in a row whose loss is not finite before a run gives up.
+constexpr uint64_t mostNotFinite = 20;
+
 double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -75,7 +78,8 @@ private:
   std::string configJson;
   uint64_t steps = 0; ///< The number of the last step.
   uint64_t done = 0, skipped = 0, savedAt = 0, validatedAt = 0;
-  uint64_t untold = 0; ///< Steps since the last breakdown.
+  uint64_t notFinite = 0; ///< Losses in a row.
+  uint64_t untold = 0;    ///< Steps since the last breakdown.
   double peak = 0;
   double meanStep = 0; ///< Seconds, for the time left.
   TrainResult result;
@@ -241,7 +245,10 @@ Status Trainer::step(InterruptGuard &guard) {
                   "step " + std::to_string(done) +
                       " overflowed with the loss scale at its minimum: "
                       "training cannot go on");
-  if (!std::isfinite(result.loss) && !skip)
+  // A skipped step has changed nothing, and the next batch may be better: but
+  // not for ever.
+  notFinite = std::isfinite(result.loss) ? 0 : notFinite + 1;
+  if (notFinite > 0 && (!skip || notFinite >= mostNotFinite))
     return Status(Code::Stopped, "the loss of step " + std::to_string(done) +
                                      " is not finite: training cannot go on");
   if (options.validateEvery > 0 && validation &&
