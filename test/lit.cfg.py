@@ -1,11 +1,10 @@
 """How lit finds and runs the .mlir and .test files of this folder.
 
 A RUN line may use %corpus (real inputs; `REQUIRES: corpus`), %source (the
-repository), %python and the tools of the build's bin folder, FileCheck, not and
+repository) and the tools of the build's bin folder, FileCheck, not and
 split-file.
 """
 import os
-import sys
 import lit.formats
 
 config.name = "ciuic"
@@ -21,6 +20,5 @@ config.environment["PATH"] = os.pathsep.join([
 ])
 config.substitutions.append(("%corpus", config.ciuic_corpus))
 config.substitutions.append(("%source", config.ciuic_source))
-config.substitutions.append(("%python", sys.executable))
 if os.path.isdir(config.ciuic_corpus):
     config.available_features.add("corpus")

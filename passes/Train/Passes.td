@@ -1,7 +1,8 @@
 //===- Passes.td - Passes over the train dialect ----------*- tablegen -*-===//
 //
-// In the order in which a job passes them: differentiate, append-optimizer and
-// the gate verify-differentiated; lower-precision and verify-precision.
+// In the order in which a job passes them: differentiate, recompute-pointwise,
+// append-optimizer and the gate verify-differentiated; lower-precision and
+// verify-precision.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CIUIC_PASSES_TRAIN_PASSES_TD
@@ -79,6 +80,48 @@ def DifferentiatePass
     Option<"accumulation", "accumulation", "int64_t", /*default=*/"1",
            "Micro-steps in an optimizer step.">,
   ];
+}
+
+//===----------------------------------------------------------------------===//
+// recompute-pointwise
+//===----------------------------------------------------------------------===//
+
+def RecomputePointwisePass
+    : Pass<"ciuic-train-recompute-pointwise", "::mlir::ModuleOp"> {
+  let summary = "Computes cheap values again instead of keeping them.";
+  let description = [{
+    A pointwise value of the forward is computed again in the backward if only
+    pointwise ops of its own block's backward read it, and if it is computed
+    from constants, values that the backward reads anyway, and other values
+    that are computed again. Then it need not live from the forward to the
+    backward, and both reads fuse. In SwiGLU this holds for the sigmoid and
+    the gated value, but not for the product with `up`, which a matrix product
+    reads:
+
+    ```mlir
+    %s = train.sigmoid %gate
+    %silu = arith.mulf %gate, %s
+    %h = arith.mulf %silu, %up
+    ...
+    %dup = arith.mulf %dh, %silu {train.backward}
+    ```
+
+    becomes
+
+    ```mlir
+    ...
+    %s2 = train.sigmoid %gate {train.backward}
+    %silu2 = arith.mulf %gate, %s2 {train.backward}
+    %dup = arith.mulf %dh, %silu2 {train.backward}
+    ```
+
+    CSE leaves both apart: their attributes differ. The numbers are the same
+    bits; run before ciuic-train-lower-precision it also keeps such values
+    from being rounded.
+
+    Requires: `@micro_step` with its backward. Ensures: no more ops in the
+    forward, and no value of it is newly read by the backward.
+  }];
 }
 
 //===----------------------------------------------------------------------===//

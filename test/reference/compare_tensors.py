@@ -2,11 +2,11 @@
 """Compares the tensors of two safetensors files.
 
   python3 compare_tensors.py GOT REFERENCE [--tolerance 1e-5]
-      [--prefix grad.] [--suffix .grad] [--only NAME]... [--subset]
+      [--prefix grad.] [--only NAME]... [--subset]
 
 Each tensor of REFERENCE must be in GOT, under its name with --prefix before
-and --suffix behind it, with the same number of elements and
-||got - ref|| <= tolerance * ||ref||; shapes may differ in extents of 1 only. --only takes the named tensors of
+it, with the same number of elements and ||got - ref|| <= tolerance * ||ref||;
+shapes may differ in extents of 1 only. --only takes the named tensors of
 REFERENCE; --subset takes those that GOT has, at least one. Types may
 differ. Needs nothing but Python. Status 1: they differ; status 2: a file or
 an option is wrong.
@@ -98,9 +98,10 @@ def difference(got, reference):
     return result if math.isfinite(result) else math.inf
 
 
-def compare(got, reference, name, key):
-    """The relative difference of one tensor, called key in got, or a text
-    that says what is wrong."""
+def compare(got, reference, name, prefix):
+    """The relative difference of one tensor, or a text that says what is
+    wrong."""
+    key = prefix + name
     if key not in got.entries:
         return f"'{key}' is missing"
     if squeeze(got.shape(key)) != squeeze(reference.shape(name)):
@@ -122,28 +123,23 @@ def main():
     parser.add_argument("reference", metavar="REFERENCE")
     parser.add_argument("--tolerance", type=float, default=1e-5)
     parser.add_argument("--prefix", default="", help="of the names in GOT")
-    parser.add_argument("--suffix", default="", help="of the names in GOT")
     parser.add_argument("--only", action="append", metavar="NAME")
     parser.add_argument("--subset", action="store_true")
     arguments = parser.parse_args()
 
     got, reference = File(arguments.got), File(arguments.reference)
-
-    def key(name):
-        return arguments.prefix + name + arguments.suffix
-
     names = arguments.only or sorted(reference.entries)
     for name in names:
         if name not in reference.entries:
             refuse(f"{arguments.reference}: has no tensor '{name}'")
     if arguments.subset:
-        names = [n for n in names if key(n) in got.entries]
+        names = [n for n in names if arguments.prefix + n in got.entries]
     if not names:
         refuse("there are no tensors to compare")
 
     bad, worst = 0, (-1.0, "")
     for name in names:
-        result = compare(got, reference, name, key(name))
+        result = compare(got, reference, name, arguments.prefix)
         if isinstance(result, str):
             bad += 1
             print(f"DIFFERENT: {result}")
