@@ -176,7 +176,7 @@ private:
                         double value = 0, abi::Role role = abi::Role::Scalar) {
     abi::View storage = scalar(name, dtype);
     states.push_back({name,
-                      abi::Role::Scalar,
+                      role,
                       "",
                       storage,
                       -1,
