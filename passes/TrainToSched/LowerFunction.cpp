@@ -1,0 +1,308 @@
+//===- LowerFunction.cpp - Order, views and destinations ------------------===//
+#include "mlir/IR/IRMapping.h"
+#include "passes/TrainToSched/ProgramLowering.h"
+
+using namespace mlir;
+using namespace ciuic;
+using namespace ciuic::sched;
+
+ProgramLowering::ProgramLowering(ModuleLowering &shared, func::FuncOp function,
+                                 StringRef name, bool adds)
+    : shared(shared), function(function), name(name), adds(adds),
+      builder(function.getContext()) {}
+
+/// The user's name for what an op computes, else the op's own.
+std::string ProgramLowering::nameOf(Operation *op) const {
+  std::string found;
+  op->getLoc()->walk([&](Location loc) {
+    if (auto named = dyn_cast<NameLoc>(loc)) {
+      found = named.getName().str();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (found.empty())
+    found = op->getName().stripDialect().str();
+  if (op->hasAttr(train::kBackwardAttr))
+    found += ".bwd";
+  return found;
+}
+
+Arena ProgramLowering::arenaOf(Value value) const {
+  return onHost.contains(value) ? Arena::Host : Arena::Device;
+}
+
+Place ProgramLowering::placeOf(Value value) { return places.lookup(value); }
+
+/// Gives `value` a place to be computed into: its destination, or a buffer.
+Place ProgramLowering::makePlace(Value value, StringRef hint) {
+  if (Place place = places.lookup(value))
+    return place;
+  Place place = destinations.lookup(value);
+  if (!place) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Operation *op = value.getDefiningOp();
+    std::string label = name + "." + (hint.empty() ? nameOf(op) : hint.str());
+    FlatSymbolRefAttr buffer = shared.makeBuffer(
+        value.getLoc(), label, train::bytesOf(type), arenaOf(value), {},
+        FlatSymbolRefAttr::get(program.getSymNameAttr()));
+    place = Place{buffer, 0, 0, type};
+  }
+  places[value] = place;
+  return place;
+}
+
+TaskOp ProgramLowering::task(Operation *origin, Kind kind, Stream stream,
+                             ArrayRef<ViewAttr> views, ArrayRef<int64_t> ints,
+                             ArrayRef<double> reals, StringRef suffix) {
+  SmallVector<Attribute> attrs(views.begin(), views.end());
+  MLIRContext *context = builder.getContext();
+  return TaskOp::create(
+      builder, origin->getLoc(), EventType::get(context),
+      KindAttr::get(context, kind),
+      builder.getStringAttr(nameOf(origin) + suffix),
+      StreamAttr::get(context, stream), ValueRange{},
+      /*kernel=*/FlatSymbolRefAttr(), builder.getArrayAttr(attrs),
+      DenseI64ArrayAttr::get(context, ints),
+      DenseF64ArrayAttr::get(context, reals), /*skip=*/ViewAttr());
+}
+
+/// Recompute regions end here: from now on order is by position.
+void ProgramLowering::inlineRecompute() {
+  SmallVector<train::RecomputeOp> regions;
+  function.walk([&](train::RecomputeOp op) { regions.push_back(op); });
+  for (train::RecomputeOp op : regions) {
+    OpBuilder inliner(op);
+    IRMapping map;
+    Block &body = op.getBody().front();
+    map.map(body.getArguments(), op.getInputs());
+    for (Operation &inner : body.without_terminator())
+      inliner.clone(inner, map)
+          ->setAttr(train::kBackwardAttr, inliner.getUnitAttr());
+    for (auto [result, value] :
+         llvm::zip(op.getResults(), body.getTerminator()->getOperands()))
+      result.replaceAllUsesWith(map.lookupOrDefault(value));
+    op.erase();
+  }
+}
+
+/// The value that `value` is a window into, through unpack and chunk.
+static Value rootOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<comm::UnpackOp, comm::ChunkOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether no op from `before` on (but `before` itself) reads `state`.
+bool ProgramLowering::isLastReader(train::StateOp state, Operation *before) {
+  auto isLate = [&](Operation *user) {
+    return user->getBlock() == before->getBlock() &&
+           before->isBeforeInBlock(user) && !isa<train::WriteOp>(user);
+  };
+  for (auto read : function.getOps<train::ReadOp>()) {
+    if (read.getState() != state.getSymName())
+      continue;
+    SmallVector<Value> views = {read.getResult()};
+    while (!views.empty()) {
+      for (Operation *user : views.pop_back_val().getUsers()) {
+        if (isa<comm::UnpackOp, comm::ChunkOp>(user))
+          views.push_back(user->getResult(0));
+        else if (isLate(user) || isPointwise(user))
+          return false; // A pointwise user may be computed again later.
+      }
+    }
+  }
+  return true;
+}
+
+/// Lets the producer of a written value compute straight into the state.
+void ProgramLowering::planWrite(train::WriteOp write) {
+  Value value = write.getValue();
+  Operation *producer = value.getDefiningOp();
+  if (!producer || destinations.contains(value) ||
+      isa<train::ReadOp, comm::UnpackOp, comm::ChunkOp, arith::ConstantOp>(
+          producer))
+    return;
+  auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
+      write, write.getStateAttr());
+  if (isLastReader(state, producer))
+    destinations[value] = shared.stateOf(write.getStateAttr());
+}
+
+/// Lets the producers of a pack's members compute straight into the bucket;
+/// in f32, straight into the accumulator that the pack is added to.
+void ProgramLowering::planPack(comm::PackOp pack) {
+  auto type = cast<RankedTensorType>(pack.getResult().getType());
+  auto isOurs = [&](Value member) {
+    Operation *producer = member.getDefiningOp();
+    return producer && !destinations.contains(member) &&
+           !isa<train::ReadOp, comm::UnpackOp, comm::ChunkOp,
+                arith::ConstantOp>(producer);
+  };
+
+  Place whole;
+  bool direct = false;
+  if (pack->hasOneUse() && type.getElementType().isF32()) {
+    if (auto user = dyn_cast<train::AccumulateOp>(*pack->user_begin())) {
+      Place state = shared.stateOf(user.getStateAttr());
+      if (state.type == type && llvm::all_of(pack.getMembers(), isOurs)) {
+        whole = state;
+        direct = true;
+      }
+    }
+  }
+  if (direct) {
+    directPacks.insert(pack);
+    places[pack.getResult()] = whole;
+  } else {
+    whole = makePlace(pack.getResult(), nameOf(pack));
+  }
+
+  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
+  for (auto [member, at] : llvm::zip(pack.getMembers(), pack.getAt())) {
+    if (!isOurs(member))
+      continue;
+    bool isProduct = member.getDefiningOp<train::MatmulOp>() != nullptr;
+    // Only a product can add to what is there; others go through a buffer.
+    if (direct && adds && !isProduct)
+      continue;
+    destinations[member] =
+        whole.sub(at * elementBytes, cast<RankedTensorType>(member.getType()));
+    if (direct && adds)
+      addsInPlace.insert(member);
+  }
+}
+
+void ProgramLowering::planDestinations() {
+  for (auto pack : function.getOps<comm::PackOp>())
+    planPack(pack);
+  for (auto write : function.getOps<train::WriteOp>())
+    planWrite(write);
+}
+
+LogicalResult ProgramLowering::finishWrite(train::WriteOp write) {
+  Place state = shared.stateOf(write.getStateAttr());
+  if (auto constant = write.getValue().getDefiningOp<arith::ConstantOp>())
+    (void)constant; // Its place is a constant buffer.
+  Place value = placeOf(write.getValue());
+  if (!value)
+    return write.emitOpError() << "has no place for its value";
+  if (value.buffer == state.buffer && value.offset == state.offset)
+    return success();
+  task(write, Kind::Copy, Stream::Compute,
+       {value.view(Access::Read), state.view(Access::Write)});
+  return success();
+}
+
+LogicalResult ProgramLowering::lower(Operation *op) {
+  if (auto read = dyn_cast<train::ReadOp>(op)) {
+    places[read.getResult()] = shared.stateOf(read.getStateAttr());
+    return success();
+  }
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto type = dyn_cast<RankedTensorType>(constant.getType());
+    auto dense = dyn_cast<SplatElementsAttr>(constant.getValue());
+    bool needsPlace = llvm::any_of(
+        op->getUsers(), [](Operation *user) { return !isPointwise(user); });
+    if (!needsPlace)
+      return success();
+    if (!type || type.getRank() != 0 || !dense ||
+        !type.getElementType().isF32())
+      return op->emitOpError() << "is no f32 scalar; an op that is not "
+                                  "pointwise cannot take it";
+    places[constant.getResult()] = shared.constantOf(
+        type, dense.getSplatValue<APFloat>().convertToFloat());
+    return success();
+  }
+  if (isa<func::ReturnOp, train::WriteOp>(op))
+    return success();
+  if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
+    return lowerAccumulate(accumulate);
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (dialect == "comm")
+    return lowerCommOp(op);
+  if (isa<train::SquareSumOp, train::GradScaleOp, train::LearningRateOp,
+          train::AdvanceOp, train::UpdateLossScaleOp, train::AdamOp,
+          train::SGDOp>(op))
+    return lowerUpdateOp(op);
+  return lowerTensorOp(op);
+}
+
+LogicalResult ProgramLowering::run() {
+  inlineRecompute();
+  MLIRContext *context = function.getContext();
+  OpBuilder moduleBuilder(context);
+  moduleBuilder.setInsertionPointToEnd(shared.module.getBody());
+  program = ProgramOp::create(moduleBuilder, function.getLoc(),
+                              moduleBuilder.getStringAttr(name));
+  Block &block = program.getBody().emplaceBlock();
+  builder.setInsertionPointToEnd(&block);
+
+  if (function.getNumArguments() == 2) {
+    places[function.getArgument(0)] = shared.tokens;
+    places[function.getArgument(1)] = shared.labels;
+  }
+  for (Operation &op : function.getBody().front())
+    if (auto transfer = dyn_cast<comm::TransferOp>(op)) {
+      if (transfer.getSpace() == train::Space::Host)
+        onHost.insert(transfer.getResult());
+    } else if (isPointwise(&op) &&
+               llvm::any_of(op.getOperands(), [&](Value operand) {
+                 return onHost.contains(rootOf(operand));
+               })) {
+      onHost.insert(op.getResult(0));
+    } else if (auto read = dyn_cast<train::ReadOp>(op)) {
+      auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
+          read, read.getStateAttr());
+      if (state.getSpace() == train::Space::Host)
+        onHost.insert(read.getResult());
+    } else if (auto adam = dyn_cast<train::AdamOp>(op)) {
+      if (onHost.contains(rootOf(adam.getP())))
+        onHost.insert_range(adam->getResults());
+    } else if (auto sgd = dyn_cast<train::SGDOp>(op)) {
+      if (onHost.contains(rootOf(sgd.getP())))
+        onHost.insert_range(sgd->getResults());
+    }
+  planPointwise();
+  planDestinations();
+
+  // Pointwise outputs wait for a neighbour of their shape to share a kernel.
+  SmallVector<Value> group;
+  auto flush = [&]() {
+    LogicalResult result =
+        group.empty() ? success() : lowerPointwiseGroup(group);
+    group.clear();
+    return result;
+  };
+  for (Operation &op : function.getBody().front()) {
+    if (isPointwise(&op) && !isa<arith::ConstantOp>(op)) {
+      Value value = op.getResult(0);
+      if (!isStored(value))
+        continue;
+      bool fits = group.empty() ||
+                  (cast<ShapedType>(group.front().getType()).getShape() ==
+                       cast<ShapedType>(value.getType()).getShape() &&
+                   arenaOf(group.front()) == arenaOf(value));
+      if (!fits && failed(flush()))
+        return failure();
+      group.push_back(value);
+      continue;
+    }
+    // Views and constants make no task, so a group may reach past them.
+    bool makesTask = !isa<train::ReadOp, comm::UnpackOp, comm::ChunkOp,
+                          arith::ConstantOp, train::WriteOp>(op);
+    if (makesTask && failed(flush()))
+      return failure();
+    if (failed(lower(&op)))
+      return failure();
+  }
+  if (failed(flush()))
+    return failure();
+  for (auto write : function.getOps<train::WriteOp>())
+    if (failed(finishWrite(write)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,47 @@
+//===- LowerToSched.cpp - The pass that lowers a module -------------------===//
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/TrainToSched/Passes.h"
+#include "passes/TrainToSched/ProgramLowering.h"
+
+namespace ciuic::sched {
+#define GEN_PASS_DEF_LOWERTOSCHEDPASS
+#include "passes/TrainToSched/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
+  using LowerToSchedPassBase::LowerToSchedPassBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    // The axis of the buckets says how many ranks run the program.
+    int64_t ranks = 1;
+    for (auto bucket : module.getOps<comm::BucketOp>())
+      ranks = bucket.getAxis().getSize();
+    module->setAttr(kRanksAttr, Builder(module).getI64IntegerAttr(ranks));
+
+    ModuleLowering shared(module);
+    if (failed(shared.declareStates()))
+      return signalPassFailure();
+    SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+    for (func::FuncOp function : functions) {
+      SmallVector<std::pair<std::string, bool>> programs;
+      StringRef name = function.getSymName();
+      if (name == train::kMicroStep)
+        programs = {{"micro_first", false}, {"micro_next", true}};
+      else if (name == train::kEvalStep)
+        programs = {{"eval_first", false}, {"eval_next", true}};
+      else if (name == train::kApplyStep)
+        programs = {{"apply", false}};
+      for (auto &[programName, adds] : programs)
+        if (failed(ProgramLowering(shared, function, programName, adds).run()))
+          return signalPassFailure();
+    }
+    for (func::FuncOp function : functions)
+      function.erase();
+  }
+};
+} // namespace
+} // namespace ciuic::sched

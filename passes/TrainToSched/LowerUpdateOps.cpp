@@ -1,0 +1,142 @@
+//===- LowerUpdateOps.cpp - The optimizer step ----------------------------===//
+#include "passes/TrainToSched/ProgramLowering.h"
+
+using namespace mlir;
+using namespace ciuic;
+using namespace ciuic::sched;
+
+/// Updates `inPlace` (parameter and moments) where they are; the op's results
+/// take their places. A 16-bit rounding of the parameter rides along.
+LogicalResult ProgramLowering::lowerOptimizer(
+    Operation *op, Kind kind, ArrayRef<Value> inPlace, ArrayRef<Value> inputs,
+    Value skip, ArrayRef<int64_t> ints, ArrayRef<double> reals) {
+  // p, grad, m[, v], then the scalars.
+  SmallVector<ViewAttr> views;
+  for (auto [i, value] : llvm::enumerate(inPlace)) {
+    Place place = placeOf(value);
+    auto hasLaterUser = llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return user != op && op->isBeforeInBlock(user);
+    });
+    if (!place || hasLaterUser)
+      return op->emitOpError()
+             << "cannot update operand " << i << " in place: "
+             << (place ? "it is read later" : "it is no state");
+    places[op->getResult(i)] = place;
+    views.push_back(place.view(Access::Update));
+    if (i == 0)
+      views.push_back(read(inputs.front()));
+  }
+  for (Value input : inputs.drop_front())
+    views.push_back(read(input));
+
+  for (Operation *user : op->getResult(0).getUsers())
+    if (isa<arith::TruncFOp>(user)) {
+      if (places.contains(user->getResult(0)))
+        continue;
+      views.push_back(makePlace(user->getResult(0), nameOf(op) + ".half")
+                          .view(Access::Write));
+      break;
+    }
+  TaskOp made =
+      task(op, kind,
+           onHost.contains(op->getResult(0)) ? Stream::Host : Stream::Compute,
+           views, ints, reals);
+  made.setSkipAttr(read(skip));
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
+  auto named = [&](Value value, StringRef suffix) {
+    return makePlace(value, suffix).view(Access::Write);
+  };
+  constexpr Stream compute = Stream::Compute;
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](train::SquareSumOp sum) {
+        // One task a gradient, into slots that are added up in order.
+        int64_t count = sum.getValues().size();
+        auto scalar = cast<RankedTensorType>(sum.getResult().getType());
+        auto slots = RankedTensorType::get({std::max<int64_t>(count, 1)},
+                                           scalar.getElementType());
+        Place place{
+            shared.makeBuffer(op->getLoc(), name + ".square_sums",
+                              train::bytesOf(slots), Arena::Device, {},
+                              FlatSymbolRefAttr::get(program.getSymNameAttr())),
+            0, 0, slots};
+        for (auto [i, value] : llvm::enumerate(sum.getValues()))
+          task(op, Kind::SquareSum, compute,
+               {read(value), place.sub(i * 8, scalar).view(Access::Write)}, {},
+               {}, "." + std::to_string(i));
+        if (count == 0)
+          task(op, Kind::Zero, compute, {place.view(Access::Write)});
+        task(op, Kind::SumSlots, compute,
+             {place.view(Access::Read), named(sum.getResult(), "square_sum")});
+        return success();
+      })
+      .Case([&](train::GradScaleOp scale) {
+        task(op, Kind::GradScale, compute,
+             {read(scale.getSquareSum()), read(scale.getCount()),
+              read(scale.getScale()), named(scale.getCoef(), "coef"),
+              named(scale.getNorm(), "norm"), named(scale.getSkip(), "skip")},
+             {scale.getCheck()},
+             {scale.getSlots().convertToDouble(),
+              scale.getClip().convertToDouble()});
+        return success();
+      })
+      .Case([&](train::LearningRateOp rate) {
+        train::ScheduleAttr s = rate.getSchedule();
+        task(op, Kind::LearningRate, compute,
+             {read(rate.getStep()), named(rate.getResult(), "lr")},
+             {static_cast<int64_t>(s.getKind()), s.getWarmup(), s.getTotal(),
+              s.getLogarithmic()},
+             {s.getBase(), s.getMin(), s.getMax(), s.getWarmupRatio(),
+              s.getCosMinRatio()});
+        return success();
+      })
+      .Case([&](train::AdvanceOp advance) {
+        task(op, Kind::Advance, compute,
+             {read(advance.getStep()), read(advance.getSkip()),
+              named(advance.getResult(), "step")});
+        return success();
+      })
+      .Case([&](train::UpdateLossScaleOp scale) {
+        task(op, Kind::UpdateLossScale, compute,
+             {read(scale.getScale()), read(scale.getIteration()),
+              read(scale.getLastOverflow()), read(scale.getHysteresisLeft()),
+              read(scale.getSkip()), named(scale.getNextScale(), "scale"),
+              named(scale.getNextIteration(), "iteration"),
+              named(scale.getNextLastOverflow(), "last_overflow"),
+              named(scale.getNextHysteresis(), "hysteresis"),
+              named(scale.getStopped(), "stopped")},
+             {static_cast<int64_t>(scale.getWindow()),
+              static_cast<int64_t>(scale.getHysteresis()),
+              scale.getConsecutive()},
+             {scale.getMin().convertToDouble()});
+        return success();
+      })
+      .Case([&](train::AdamOp adam) {
+        SmallVector<int64_t> ints = {adam.getDecoupled(),
+                                     adam.getBiasCorrection()};
+        llvm::append_range(ints, adam.getUndecayed());
+        return lowerOptimizer(
+            op, Kind::Adam, {adam.getP(), adam.getM(), adam.getV()},
+            {adam.getGrad(), adam.getLr(), adam.getCoef(), adam.getStep(),
+             adam.getSkip()},
+            adam.getSkip(), ints,
+            {adam.getBeta1().convertToDouble(),
+             adam.getBeta2().convertToDouble(), adam.getEps().convertToDouble(),
+             adam.getDecay().convertToDouble()});
+      })
+      .Case([&](train::SGDOp sgd) {
+        SmallVector<int64_t> ints = {sgd.getNesterov()};
+        llvm::append_range(ints, sgd.getUndecayed());
+        return lowerOptimizer(
+            op, Kind::Sgd, {sgd.getP(), sgd.getM()},
+            {sgd.getGrad(), sgd.getLr(), sgd.getCoef(), sgd.getSkip()},
+            sgd.getSkip(), ints,
+            {sgd.getMomentum().convertToDouble(),
+             sgd.getDecay().convertToDouble()});
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError() << "has no lowering to sched";
+      });
+}

@@ -1,0 +1,43 @@
+//===- Passes.td - From mathematics to tasks ---------------*- tablegen -*-===//
+#ifndef CIUIC_PASSES_TRAINTOSCHED_PASSES_TD
+#define CIUIC_PASSES_TRAINTOSCHED_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
+  let summary = "Lowers train and comm functions to tasks over buffers.";
+  let description = [{
+    Each function becomes one program, or two where it accumulates: `_first`
+    writes gradients and metrics, `_next` adds to them.
+
+    ```mlir
+    %q = train.linear %x, %w : (...) -> tensor<64x64xf32>
+    // becomes
+    %gemm = sched.task gemm "layers.0.self_attn.q_proj" on compute
+            [#sched.view<read @buf.x [0] : tensor<64x64xf32>>, ...]
+    ```
+
+    What is decided here:
+    - Reads, `unpack` and `chunk` become views; nothing is copied.
+    - A value is computed straight into where it is going: into a bucket's
+      gradient buffer if it is packed, into the state if it is written and no
+      later task reads the old value (otherwise a copy ends the program).
+    - Optimizer states are updated in place.
+    - Pointwise values that only pointwise ops use are never stored: each
+      kernel computes them again from what is. Neighbouring pointwise values of
+      one shape share a kernel. Equal kernels are emitted once.
+    - The gradient of the logits takes the place of the logits where nothing
+      else reads them.
+
+    Requires: placed IR. Ensures: only states, buckets, buffers, kernels and
+    programs are left in the module; tasks are in program order, each on its
+    stream, without events.
+  }];
+  let dependentDialects = [
+    "::ciuic::sched::SchedDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect",
+  ];
+}
+
+#endif // CIUIC_PASSES_TRAINTOSCHED_PASSES_TD

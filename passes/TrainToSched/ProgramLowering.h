@@ -1,0 +1,188 @@
+//===- ProgramLowering.h - One function on its way to a program -*- C++ -*-===//
+//
+// Holds what all parts of the lowering share: which view stands for which
+// value, where values are to be computed to, and how tasks, buffers and
+// kernels are made. The parts:
+//   LowerFunction.cpp      order, views, destinations
+//   LowerTensorOps.cpp     forward and backward ops
+//   LowerUpdateOps.cpp     the optimizer step
+//   LowerCommOps.cpp       collectives, packing, transfers
+//   PointwiseKernels.cpp   arith and math on tensors
+//   RowKernels.cpp         norms and rotary embeddings
+//
+//===----------------------------------------------------------------------===//
+#ifndef CIUIC_PASSES_TRAINTOSCHED_PROGRAMLOWERING_H
+#define CIUIC_PASSES_TRAINTOSCHED_PROGRAMLOWERING_H
+
+#include "dialect/Comm/Comm.h"
+#include "dialect/Sched/Sched.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ciuic::sched {
+
+/// Where a value lives.
+struct Place {
+  mlir::FlatSymbolRefAttr buffer;
+  int64_t offset = 0;     ///< Bytes from the buffer's start.
+  int64_t rankStride = 0; ///< Bytes to add for each rank.
+  mlir::RankedTensorType type;
+
+  explicit operator bool() const { return static_cast<bool>(buffer); }
+  ViewAttr view(Access access) const {
+    return ViewAttr::get(type.getContext(), access, buffer, offset, rankStride,
+                         type);
+  }
+  /// `part` of this place, `bytes` further on.
+  Place sub(int64_t bytes, mlir::RankedTensorType part) const {
+    return {buffer, offset + bytes, rankStride, part};
+  }
+};
+
+/// Kernels and buffers of the whole module, shared by its programs.
+class ModuleLowering {
+public:
+  explicit ModuleLowering(mlir::ModuleOp module);
+
+  /// Makes a buffer; `name` is made unique.
+  mlir::FlatSymbolRefAttr makeBuffer(mlir::Location loc, llvm::StringRef name,
+                                     int64_t bytes, Arena arena,
+                                     mlir::FlatSymbolRefAttr state,
+                                     mlir::FlatSymbolRefAttr program);
+
+  /// The place of a state's storage.
+  Place stateOf(mlir::FlatSymbolRefAttr state);
+  /// An f32 or i32 scalar that always holds `value`.
+  Place constantOf(mlir::RankedTensorType type, double value);
+
+  /// Adds `kernel` (detached, named by what it does) unless an equal one is
+  /// there; returns the name to launch.
+  mlir::FlatSymbolRefAttr addKernel(KernelOp kernel);
+
+  /// Makes the buffers of all states and of the two inputs.
+  mlir::LogicalResult declareStates();
+
+  mlir::ModuleOp module;
+  Place tokens, labels;
+
+private:
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::StringAttr, Place> states;
+  llvm::StringMap<mlir::FlatSymbolRefAttr> kernels; ///< By printed body.
+  llvm::DenseMap<std::pair<mlir::Type, int64_t>, Place> constants;
+  llvm::StringMap<int64_t> nameCounts;
+};
+
+class ProgramLowering {
+public:
+  ProgramLowering(ModuleLowering &shared, mlir::func::FuncOp function,
+                  llvm::StringRef name, bool adds);
+
+  /// Lowers the whole function; emits an error at the op that has no lowering.
+  mlir::LogicalResult run();
+
+private:
+  using Value = mlir::Value;
+  using Operation = mlir::Operation;
+
+  // LowerFunction.cpp
+  void inlineRecompute();
+  void planDestinations();
+  void planPack(comm::PackOp pack);
+  void planWrite(train::WriteOp write);
+  bool isLastReader(train::StateOp state, Operation *before);
+  mlir::LogicalResult lower(Operation *op);
+  mlir::LogicalResult finishWrite(train::WriteOp write);
+
+  // LowerTensorOps.cpp, LowerUpdateOps.cpp, LowerCommOps.cpp
+  mlir::LogicalResult lowerTensorOp(Operation *op);
+  mlir::LogicalResult lowerUpdateOp(Operation *op);
+  mlir::LogicalResult lowerCommOp(Operation *op);
+  mlir::LogicalResult lowerOptimizer(Operation *op, Kind kind,
+                                     llvm::ArrayRef<Value> inPlace,
+                                     llvm::ArrayRef<Value> inputs, Value skip,
+                                     llvm::ArrayRef<int64_t> ints,
+                                     llvm::ArrayRef<double> reals);
+  mlir::LogicalResult lowerPack(comm::PackOp pack);
+  mlir::LogicalResult lowerAccumulate(train::AccumulateOp accumulate);
+
+  // PointwiseKernels.cpp
+  void planPointwise();
+  bool isStored(Value value) const;
+  mlir::LogicalResult lowerPointwiseGroup(llvm::ArrayRef<Value> outputs);
+
+  // RowKernels.cpp
+  mlir::LogicalResult lowerRMSNorm(train::RMSNormOp op);
+  mlir::LogicalResult lowerRMSNormGrad(train::RMSNormGradOp op);
+  mlir::LogicalResult lowerRotary(train::RotaryOp op);
+  void launch(Operation *op, llvm::StringRef name, KernelOp kernel,
+              int64_t rows, int64_t columns, llvm::ArrayRef<ViewAttr> views);
+
+  // Shared.
+  Place placeOf(Value value);
+  Place makePlace(Value value, llvm::StringRef hint = "");
+  ViewAttr read(Value value) { return placeOf(value).view(Access::Read); }
+  ViewAttr write(Value value) { return makePlace(value).view(Access::Write); }
+  TaskOp task(Operation *origin, Kind kind, Stream stream,
+              llvm::ArrayRef<ViewAttr> views, llvm::ArrayRef<int64_t> ints = {},
+              llvm::ArrayRef<double> reals = {}, llvm::StringRef suffix = "");
+  std::string nameOf(Operation *op) const;
+  Arena arenaOf(Value value) const;
+
+  ModuleLowering &shared;
+  mlir::func::FuncOp function;
+  std::string name;
+  bool adds; ///< Accumulators are added to, not started.
+  ProgramOp program;
+  mlir::OpBuilder builder;
+
+  llvm::DenseMap<Value, Place> places;
+  /// Where a value that is still to be computed will live.
+  llvm::DenseMap<Value, Place> destinations;
+  /// Packs whose members are computed straight into an accumulator.
+  llvm::DenseSet<Operation *> directPacks;
+  /// Products that add to their destination.
+  llvm::DenseSet<Value> addsInPlace;
+  /// Pointwise values that get storage.
+  llvm::DenseSet<Value> stored;
+  /// Values in host memory.
+  llvm::DenseSet<Value> onHost;
+};
+
+/// Whether `op` works element by element on tensors of one shape.
+bool isPointwise(mlir::Operation *op);
+
+/// Builds kernels: a detached `sched.kernel` and a builder inside it.
+struct KernelBuilder {
+  KernelBuilder(mlir::MLIRContext *context, llvm::StringRef name,
+                llvm::ArrayRef<mlir::RankedTensorType> inputs,
+                llvm::ArrayRef<mlir::RankedTensorType> outputs);
+
+  mlir::Value row() { return kernel.getBody().front().getArgument(0); }
+  mlir::Value memref(unsigned i) {
+    return kernel.getBody().front().getArgument(i + 1);
+  }
+  mlir::Value index(int64_t value);
+  mlir::Value real(double value); ///< An f32 constant.
+  /// Loads an element and extends it to f32 if it is narrower.
+  mlir::Value load(unsigned memref, mlir::ValueRange indices);
+  /// Rounds an f32 to the memref's element type and stores it.
+  void store(mlir::Value value, unsigned memref, mlir::ValueRange indices);
+  /// A loop over [begin, end) without results.
+  void forEach(mlir::Value begin, mlir::Value end,
+               llvm::function_ref<void(mlir::Value)> body);
+  /// The f32 sum of `term` over [0, n).
+  mlir::Value sum(int64_t n, llvm::function_ref<mlir::Value(mlir::Value)> term);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+
+  KernelOp kernel;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+};
+
+} // namespace ciuic::sched
+
+#endif // CIUIC_PASSES_TRAINTOSCHED_PROGRAMLOWERING_H
