@@ -60,7 +60,7 @@ struct Expressions {
   llvm::SetVector<Value> &roots;
   function_ref<bool(Value)> isRoot;
   ValueRange indices;
-  llvm::DenseMap<Value, Value> made;
+  llvm::DenseMap<Value, Value> made = llvm::DenseMap<Value, Value>();
 
   Value emit(Value value) {
     if (Value known = made.lookup(value))
@@ -104,7 +104,7 @@ struct Expressions {
     state.addOperands(operands);
     state.addTypes(element);
     Operation *scalar = builder.create(state);
-    scalar->setPropertiesFromAttribute(op->getPropertiesAsAttribute(), nullptr);
+    scalar->copyProperties(op->getPropertiesStorage());
     return scalar->getResult(0);
   }
 };
@@ -171,7 +171,7 @@ LogicalResult ProgramLowering::lowerPointwiseGroup(ArrayRef<Value> outputs) {
   KernelBuilder kernel(builder.getContext(), kernelName, inputTypes,
                        outputTypes);
   auto emitAt = [&](ValueRange indices) {
-    Expressions expressions{kernel, roots, isRoot, indices, {}};
+    Expressions expressions{kernel, roots, isRoot, indices};
     unsigned first = roots.size();
     for (auto [i, output] : llvm::enumerate(outputs))
       memref::StoreOp::create(kernel.builder, kernel.loc,

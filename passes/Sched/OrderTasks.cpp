@@ -1,0 +1,153 @@
+//===- OrderTasks.cpp - Says which tasks each task must wait for ----------===//
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Remarks.h"
+#include "passes/Sched/Passes.h"
+#include "passes/Sched/TaskOrder.h"
+
+namespace ciuic::sched {
+#define GEN_PASS_DEF_ORDERTASKSPASS
+#include "passes/Sched/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// One transfer on a stream of its own and the buffer it fills or drains.
+struct Transfer {
+  unsigned task;
+  unsigned edge; ///< First task that uses what it fills; or that fills it.
+  unsigned lastUse;
+};
+
+struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
+  using OrderTasksPassBase::OrderTasksPassBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    if (prefetch < 0 || depth < 1) {
+      module.emitError() << "prefetch is " << prefetch << " and depth " << depth
+                         << ", expected at least 0 and 1";
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    for (auto program : module.getOps<ProgramOp>())
+      order(program, symbols);
+  }
+
+  void order(ProgramOp program, SymbolTable &symbols) {
+    TaskOrder tasks(program, /*withEvents=*/false);
+    unsigned count = tasks.tasks().size();
+    // Waits that keep the side streams from running ahead, by task.
+    SmallVector<SmallVector<unsigned, 2>> throttles(count);
+    throttleFills(tasks, symbols, throttles);
+    throttleDrains(tasks, symbols, throttles);
+
+    // Touches of each buffer so far, as tasks are gone through in order.
+    llvm::DenseMap<StringAttr, SmallVector<Touch>> before;
+    SmallVector<SmallVector<std::pair<StringAttr, Touch>>> mine(count);
+    for (auto &[buffer, touches] : tasks.touches())
+      for (const Touch &touch : touches)
+        mine[touch.task].push_back({buffer, touch});
+
+    unsigned events = 0;
+    for (unsigned task = 0; task < count; ++task) {
+      SmallVector<unsigned, 2> needed = throttles[task];
+      for (auto &[buffer, touch] : mine[task])
+        for (const Touch &other : before[buffer])
+          if (other.task != task && touch.conflicts(other))
+            needed.push_back(other.task);
+      // Latest first: they imply the most.
+      llvm::sort(needed, std::greater<>());
+      SmallVector<Value> added;
+      for (unsigned earlier : needed)
+        if (tasks.addWait(task, earlier))
+          added.push_back(TaskOp(tasks.tasks()[earlier]).getDone());
+      tasks.finish(task);
+      TaskOp(tasks.tasks()[task]).getAfterMutable().assign(added);
+      events += added.size();
+      for (auto &[buffer, touch] : mine[task])
+        before[buffer].push_back(touch);
+    }
+    remark::analysis(program.getLoc(),
+                     remark::RemarkOpts::name("Ordered").category("sched"))
+        << remark::add("program {0}: {1} tasks, {2} events",
+                       program.getSymName(), count, events);
+  }
+
+  /// Whether `buffer` belongs to a program: its bytes are reused.
+  static bool isTransient(SymbolTable &symbols, StringAttr buffer) {
+    auto op = symbols.lookup<BufferOp>(buffer);
+    return op && op.getProgram();
+  }
+
+  static StringAttr bufferOf(TaskOp task, unsigned view) {
+    return cast<ViewAttr>(task.getViews()[view]).getBuffer().getAttr();
+  }
+
+  /// Gathers and copies to the host fill a buffer ahead of its use.
+  void throttleFills(TaskOrder &tasks, SymbolTable &symbols,
+                     SmallVector<SmallVector<unsigned, 2>> &throttles) {
+    for (Stream stream : {Stream::Gather, Stream::D2H}) {
+      SmallVector<Transfer> fills;
+      for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
+        TaskOp op = task;
+        if (op.getStream() != stream || !isTransient(symbols, bufferOf(op, 1)))
+          continue;
+        Transfer fill{static_cast<unsigned>(number), 0, 0};
+        for (const Touch &touch :
+             tasks.touches().find(bufferOf(op, 1))->second) {
+          if (touch.task <= number)
+            continue;
+          fill.edge = fill.edge ? fill.edge : touch.task;
+          fill.lastUse = touch.task;
+        }
+        if (fill.edge)
+          fills.push_back(fill);
+      }
+      int64_t ahead = prefetch;
+      for (auto [k, fill] : llvm::enumerate(fills)) {
+        // Until the bucket `ahead` before this one is first used, i.e. until
+        // the task before that use on its stream is done.
+        if (static_cast<int64_t>(k) >= ahead)
+          if (int64_t start = taskBefore(tasks, fills[k - ahead].edge);
+              start >= 0 && start < fill.task)
+            throttles[fill.task].push_back(start);
+        // And until the one before that is used up, so that no more than
+        // ahead + 1 are held.
+        if (static_cast<int64_t>(k) > ahead &&
+            fills[k - ahead - 1].lastUse < fill.task)
+          throttles[fill.task].push_back(fills[k - ahead - 1].lastUse);
+      }
+    }
+  }
+
+  /// The last task before `task` on its stream; -1 if there is none.
+  static int64_t taskBefore(const TaskOrder &tasks, unsigned task) {
+    for (int64_t i = static_cast<int64_t>(task) - 1; i >= 0; --i)
+      if (tasks.streamOf(i) == tasks.streamOf(task))
+        return i;
+    return -1;
+  }
+
+  /// Reductions, gathers of updates and copies to the device drain a buffer.
+  void throttleDrains(TaskOrder &tasks, SymbolTable &symbols,
+                      SmallVector<SmallVector<unsigned, 2>> &throttles) {
+    for (Stream stream : {Stream::Gather, Stream::Reduce, Stream::H2D}) {
+      SmallVector<Transfer> drains;
+      for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
+        TaskOp op = task;
+        if (op.getStream() != stream || !isTransient(symbols, bufferOf(op, 0)))
+          continue;
+        const Touch &first =
+            tasks.touches().find(bufferOf(op, 0))->second.front();
+        if (first.task < number)
+          drains.push_back({static_cast<unsigned>(number), first.task, 0});
+      }
+      for (size_t k = depth; k < drains.size(); ++k)
+        if (drains[k - depth].task < drains[k].edge)
+          throttles[drains[k].edge].push_back(drains[k - depth].task);
+    }
+  }
+};
+} // namespace
+} // namespace ciuic::sched
