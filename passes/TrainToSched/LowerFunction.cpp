@@ -57,7 +57,7 @@ TaskOp ProgramLowering::task(Operation *origin, Kind kind, Stream stream,
                              ArrayRef<double> reals, StringRef suffix) {
   SmallVector<Attribute> attrs(views.begin(), views.end());
   MLIRContext *context = builder.getContext();
-  return TaskOp::create(
+  TaskOp made = TaskOp::create(
       builder, origin->getLoc(), EventType::get(context),
       KindAttr::get(context, kind),
       builder.getStringAttr(nameOf(origin) + suffix),
@@ -65,6 +65,9 @@ TaskOp ProgramLowering::task(Operation *origin, Kind kind, Stream stream,
       /*kernel=*/FlatSymbolRefAttr(), builder.getArrayAttr(attrs),
       DenseI64ArrayAttr::get(context, ints),
       DenseF64ArrayAttr::get(context, reals), /*skip=*/ViewAttr());
+  if (Attribute backward = origin->getAttr(train::kBackwardAttr))
+    made->setAttr(train::kBackwardAttr, backward);
+  return made;
 }
 
 /// Recompute regions end here: from now on order is by position.

@@ -1,0 +1,20 @@
+//===- PlanPrinter.h - Prints the plan for people and tools -----*- C++ -*-===//
+#ifndef CIUIC_PASSES_CODEGEN_PLANPRINTER_H
+#define CIUIC_PASSES_CODEGEN_PLANPRINTER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace ciuic::codegen {
+
+/// `plan/memory.json`: arenas in bytes, and each buffer with its bytes,
+/// offset, what it holds and, if it belongs to a program, its first and last
+/// task there and the program's peak: the task, the bytes and the holders.
+llvm::json::Value memoryPlan(mlir::ModuleOp module);
+
+/// `plan/schedule.json`: each program's tasks with kind, stream, waits.
+llvm::json::Value schedulePlan(mlir::ModuleOp module);
+
+} // namespace ciuic::codegen
+
+#endif // CIUIC_PASSES_CODEGEN_PLANPRINTER_H
