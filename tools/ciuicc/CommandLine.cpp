@@ -1,0 +1,327 @@
+//===- CommandLine.cpp - What ciuicc understands --------------------------===//
+#include "tools/ciuicc/CommandLine.h"
+#include "tools/ciuicc/Commands.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <unistd.h>
+
+using namespace ciuic;
+using namespace ciuic::tool;
+
+std::optional<int64_t> tool::parseBytes(const std::string &text) {
+  static const std::pair<const char *, double> units[] = {
+      {"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10},
+      {"TB", 1e12},    {"GB", 1e9},     {"MB", 1e6},     {"kB", 1e3},
+      {"KB", 1e3},     {"B", 1.0},      {"", 1.0}};
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !std::isfinite(value) || value < 0)
+    return std::nullopt;
+  while (*end == ' ')
+    ++end;
+  for (const auto &[unit, factor] : units)
+    if (std::string(end) == unit) {
+      double bytes = value * factor;
+      if (bytes >= 0x1p62)
+        return std::nullopt;
+      return static_cast<int64_t>(bytes);
+    }
+  return std::nullopt;
+}
+
+namespace {
+
+/// Every option of every subcommand, as CLI11 fills it.
+struct Settings {
+  CompileOptions compile;
+  rt::TrainOptions train;
+  std::string deviceMemory, hostMemory, precision, exportDType = "f32";
+  std::string what, name, checkpoint, exportFolder, bundle;
+  std::string configFile, configModel;
+  bool strict = false;
+};
+
+/// A size in bytes; "" stays 0.
+bool setBytes(const char *option, const std::string &text, int64_t &bytes) {
+  if (text.empty())
+    return true;
+  auto parsed = parseBytes(text);
+  if (!parsed || *parsed == 0) {
+    std::fprintf(stderr,
+                 "ciuicc: error: %s is \"%s\", expected a size such as 40GB "
+                 "(10^9 bytes) or 40GiB (2^30)\n",
+                 option, text.c_str());
+    return false;
+  }
+  bytes = *parsed;
+  return true;
+}
+
+std::optional<rt::DType> dtypeNamed(const std::string &name) {
+  if (name == "f32" || name == "fp32")
+    return rt::DType::F32;
+  if (name == "f16" || name == "fp16")
+    return rt::DType::F16;
+  if (name == "bf16")
+    return rt::DType::BF16;
+  return std::nullopt;
+}
+
+/// The options that fill the file's "auto".
+void addOverrides(CLI::App &app, Settings &s) {
+  config::Overrides &o = s.compile.overrides;
+  app.add_option("--devices", o.devices, "Devices (ranks); default 1")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
+  const char *group = "Values for the file's \"auto\" and missing keys";
+  app.add_option("--batch", o.trainBatchSize, "Sequences an optimizer step")
+      ->group(group);
+  app.add_option("--micro-batch", o.microBatch,
+                 "Sequences a device and micro-step")
+      ->group(group);
+  app.add_option("--accumulation", o.accumulation,
+                 "Micro-steps an optimizer step")
+      ->group(group);
+  app.add_option("--precision", s.precision, "fp32, bf16 or fp16")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}))
+      ->group(group);
+  app.add_option("--lr", o.lr, "Learning rate")->group(group);
+  app.add_option("--beta1", o.beta1, "Adam's first beta")->group(group);
+  app.add_option("--beta2", o.beta2, "Adam's second beta")->group(group);
+  app.add_option("--eps", o.eps, "Adam's epsilon")->group(group);
+  app.add_option("--weight-decay", o.weightDecay, "Weight decay")->group(group);
+  app.add_option("--max-grad-norm", o.maxGradNorm,
+                 "Largest global gradient norm; 0 is off")
+      ->group(group);
+  app.add_option("--warmup-steps", o.warmupSteps, "Steps of warm-up")
+      ->group(group);
+}
+
+void addCompile(CLI::App &app, Settings &s, bool required) {
+  CompileOptions &c = s.compile;
+  auto *model =
+      app.add_option("--model", c.model,
+                     "Hugging Face folder, config.json, or train IR (.mlir)");
+  if (required)
+    model->required();
+  app.add_option("--config", c.config, "DeepSpeed ds_config.json");
+  addOverrides(app, s);
+  app.add_option("--seq-len", c.sequence,
+                 "Tokens a sequence; default the model's maximum or 512, "
+                 "whichever is less")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  app.add_option("--device-memory", s.deviceMemory,
+                 "Memory of each device, such as 40GB; default no limit");
+  app.add_option("--host-memory", s.hostMemory,
+                 "Memory of the host, such as 512GB; default no limit");
+  app.add_option("--recompute", c.recompute,
+                 "Activations computed again in the backward: none or block")
+      ->check(CLI::IsMember({"none", "block"}));
+  app.add_option("--prefetch", c.prefetch,
+                 "Buckets gathered ahead of the one in use; default 1")
+      ->check(CLI::Range(int64_t{0}, int64_t{64}));
+  app.add_option("--no-decay", c.noDecay,
+                 "Parameters without weight decay: norm, bias, or part of a "
+                 "name; separated by commas")
+      ->delimiter(',');
+  app.add_option("--dump", c.dump, "Write the IR of each phase to this folder");
+  app.add_option("--remarks", c.remarks,
+                 "Print what passes decided; a regular expression of "
+                 "categories: train, comm, sched, memory");
+  app.add_flag("--strict", c.strict,
+               "Keys without effect and unknown keys are errors");
+}
+
+void addTrain(CLI::App &app, Settings &s) {
+  rt::TrainOptions &t = s.train;
+  app.add_option("bundle", t.bundle,
+                 "The compiled job; or give --model and --config");
+  app.add_option("--data", t.data,
+                 "Text files, folders of them, or token files")
+      ->required();
+  app.add_option("--weights", t.weights,
+                 "Hugging Face folder with the initial weights; with --model, "
+                 "that folder's if it has any");
+  app.add_option("--steps", t.steps, "Optimizer steps of the whole training");
+  app.add_option("--epochs", t.epochs, "Passes over the data; default 1");
+  app.add_option("--save", t.save, "Folder for checkpoints");
+  app.add_option("--save-every", t.saveEvery,
+                 "Steps between checkpoints; default at the end only");
+  app.add_option("--resume", t.resume,
+                 "Go on from this checkpoint, or the latest of this folder");
+  app.add_option("--export", t.exportFolder,
+                 "Write a Hugging Face folder at the end");
+  app.add_option("--export-dtype", s.exportDType, "f32, bf16 or f16")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp32", "fp16"}));
+  t.logEvery = 0; // Until said: the file's steps_per_print.
+  app.add_option("--log-every", t.logEvery, "Steps between progress lines");
+  app.add_option("--log", t.log, "File for one JSON record a step");
+  app.add_option("--seed", t.seed, "Of weights and of the order of the data");
+  app.add_option("--validation", t.validationShare,
+                 "Share of the data held back to measure the loss on")
+      ->check(CLI::Range(0.0, 0.99));
+  app.add_option("--validate-every", t.validateEvery,
+                 "Steps between validations; default at the end only");
+  app.add_option("--threads", t.threads, "Threads; default one a processor")
+      ->check(CLI::Range(0, 4096));
+}
+
+bool finishCompile(Settings &s) {
+  if (s.precision == "fp32")
+    s.compile.overrides.precision = config::Precision::Fp32;
+  else if (s.precision == "bf16")
+    s.compile.overrides.precision = config::Precision::Bf16;
+  else if (s.precision == "fp16")
+    s.compile.overrides.precision = config::Precision::Fp16;
+  return setBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
+         setBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
+}
+
+/// A folder that goes when its owner does.
+struct TemporaryFolder {
+  TemporaryFolder() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "ciuicc-XXXXXX").string();
+    if (const char *made = mkdtemp(pattern.data()))
+      path = made;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path.empty())
+      std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+int train(Settings &s) {
+  if (auto dtype = dtypeNamed(s.exportDType))
+    s.train.exportDType = *dtype;
+  bool compiles = !s.compile.model.empty();
+  if (compiles == !s.train.bundle.empty()) {
+    std::fprintf(stderr, "ciuicc: error: give either a bundle, or --model and "
+                         "--config\n");
+    return 2;
+  }
+  if (!compiles)
+    return runTrain(s.train);
+
+  // One command from files to weights: the bundle lives as long as the run.
+  TemporaryFolder temporary;
+  if (temporary.path.empty()) {
+    std::perror("ciuicc: error: cannot make a temporary folder");
+    return 3;
+  }
+  s.compile.output = temporary.path + "/bundle";
+  if (s.train.steps)
+    s.compile.overrides.totalSteps = static_cast<int64_t>(*s.train.steps);
+  if (s.train.epochs)
+    s.compile.overrides.epochs = *s.train.epochs;
+  if (!finishCompile(s))
+    return 2;
+  if (int code = runCompile(s.compile))
+    return code;
+  s.train.bundle = s.compile.output;
+  std::error_code ignored;
+  std::filesystem::path folder = s.compile.model;
+  if (s.train.weights.empty() && s.train.resume.empty() &&
+      (std::filesystem::exists(folder / "model.safetensors", ignored) ||
+       std::filesystem::exists(folder / "model.safetensors.index.json",
+                               ignored)))
+    s.train.weights = s.compile.model;
+  return runTrain(s.train);
+}
+
+} // namespace
+
+int tool::runCommandLine(int argc, char **argv) {
+  Settings s;
+  CLI::App app{"ciuicc compiles LLM training jobs: a Hugging Face model and a "
+               "DeepSpeed file become a planned, sharded training program."};
+  app.set_version_flag("--version", "ciuicc 0.1");
+  app.require_subcommand(1);
+
+  CLI::App *compile = app.add_subcommand("compile", "Make a bundle of a job");
+  addCompile(*compile, s, /*required=*/true);
+  compile->add_option("-o,--output", s.compile.output, "The bundle's folder");
+  compile->add_option("--steps", s.compile.overrides.totalSteps,
+                      "Steps of the training, where a schedule needs them");
+  compile->add_option("--stop-after", s.compile.stopAfter,
+                      "Stop after this phase: import, differentiate, "
+                      "precision, shard, place, schedule or allocate");
+  compile->add_option("--start-from", s.compile.startFrom,
+                      "Go on from this phase; --model is the file that the "
+                      "phase before it dumped, edited or not");
+  compile->footer(
+      "Example:\n  ciuicc compile --model llama/ --config ds_config.json "
+      "--devices 8 --seq-len 512 -o job");
+
+  CLI::App *training = app.add_subcommand("train", "Run a job");
+  addTrain(*training, s);
+  addCompile(*training, s, /*required=*/false);
+  training->footer("Examples:\n  ciuicc train job --data corpus/ --steps 1000 "
+                   "--save checkpoints --export trained\n  ciuicc train "
+                   "--model llama/ --config ds_config.json --data corpus/");
+
+  CLI::App *inspect = app.add_subcommand("inspect", "Show what a bundle holds");
+  inspect->add_option("bundle", s.bundle, "The compiled job")->required();
+  inspect->add_option(
+      "what", s.what,
+      "config, memory, schedule, comm, kernels, phase or param");
+  inspect->add_option("name", s.name, "Of the phase or parameter");
+  inspect->footer("Examples:\n  ciuicc inspect job memory\n  ciuicc inspect "
+                  "job phase shard\n  ciuicc inspect job param "
+                  "model.layers.0.mlp.up_proj.weight");
+
+  CLI::App *configure = app.add_subcommand(
+      "config", "Show what a DeepSpeed file means: every key, its value, where "
+                "it comes from, what it does");
+  configure->add_option("file", s.configFile, "ds_config.json")->required();
+  configure->add_option("--model", s.configModel,
+                        "Hugging Face folder or config.json, for sizes that "
+                        "are \"auto\"");
+  addOverrides(*configure, s);
+  configure->add_option("--steps", s.compile.overrides.totalSteps,
+                        "Steps of the training");
+  configure->add_flag("--strict", s.strict,
+                      "Keys without effect and unknown keys are errors");
+  configure->footer(
+      "Example:\n  ciuicc config ds_config.json --model llama/ --devices 8");
+
+  CLI::App *exporting = app.add_subcommand(
+      "export", "Make a Hugging Face folder of a checkpoint");
+  exporting
+      ->add_option("checkpoint", s.checkpoint,
+                   "A checkpoint, or a folder of them")
+      ->required();
+  exporting->add_option("--bundle", s.bundle, "The job it was trained by")
+      ->required();
+  exporting->add_option("-o,--output", s.exportFolder, "The new folder")
+      ->required();
+  exporting->add_option("--dtype", s.exportDType, "f32, bf16 or f16")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp32", "fp16"}));
+  exporting->footer(
+      "Example:\n  ciuicc export checkpoints --bundle job -o trained");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (*compile)
+    return finishCompile(s) ? runCompile(s.compile) : 2;
+  if (*training)
+    return train(s);
+  if (*inspect)
+    return runInspect(s.bundle, s.what, s.name);
+  if (*configure) {
+    if (!finishCompile(s))
+      return 2;
+    return runConfig(s.configFile, s.configModel, s.compile.overrides,
+                     s.strict);
+  }
+  return runExport(s.checkpoint, s.exportFolder, s.bundle,
+                   dtypeNamed(s.exportDType).value_or(rt::DType::F32));
+}

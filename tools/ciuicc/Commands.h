@@ -1,0 +1,65 @@
+//===- Commands.h - The subcommands of ciuicc -------------------*- C++ -*-===//
+//
+// Each takes its options and returns the process exit code: 0 done, 1 the job
+// is wrong, 2 usage, 3 the machine failed, 4 training stopped itself.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CIUIC_TOOLS_CIUICC_COMMANDS_H
+#define CIUIC_TOOLS_CIUICC_COMMANDS_H
+
+#include "frontend/config/Config.h"
+#include "runtime/job/TrainLoop.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ciuic::tool {
+
+struct CompileOptions {
+  std::string model;  ///< Folder, config.json or train IR.
+  std::string config; ///< ds_config.json.
+  std::string output; ///< The bundle.
+  std::string dump;   ///< Folder for a file a phase; empty: none.
+  std::string stopAfter, startFrom;
+  std::string input; ///< With startFrom: the phase file to go on from.
+  config::Overrides overrides;
+  std::optional<int64_t> sequence;
+  int64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
+  int64_t hostMemory = 0;   ///< Bytes of the host; 0: no limit.
+  int64_t prefetch = 1;     ///< Buckets gathered ahead.
+  std::string recompute = "none";
+  std::vector<std::string> noDecay;
+  std::string remarks; ///< Categories to print, a regular expression.
+  bool strict = false;
+  bool quiet = false; ///< Neither notes nor the closing line.
+};
+
+int runCompile(const CompileOptions &options);
+
+/// "host": what training is told to do beyond what the bundle says.
+int runTrain(const rt::TrainOptions &options);
+
+int runConfig(const std::string &file, const std::string &model,
+              const config::Overrides &overrides, bool strict);
+
+/// `what`: config, memory, schedule, comm, kernels, phase or param; `name`
+/// goes with the last two.
+int runInspect(const std::string &bundle, const std::string &what,
+               const std::string &name);
+
+int runExport(const std::string &checkpoint, const std::string &folder,
+              const std::string &bundle, rt::DType dtype);
+
+/// Prints "ciuicc: error: ..." and returns the status's exit code.
+int report(const rt::Status &status);
+
+/// The resolved settings of `options`, warnings and notes printed.
+rt::Result<config::ResolvedConfig>
+resolveSettings(const CompileOptions &options,
+                std::optional<int64_t> hiddenSize);
+
+} // namespace ciuic::tool
+
+#endif // CIUIC_TOOLS_CIUICC_COMMANDS_H

@@ -1,0 +1,311 @@
+//===- CompileCommand.cpp - ciuicc compile --------------------------------===//
+#include "frontend/model/ImportModel.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "tools/RegisterAll.h"
+#include "tools/ciuicc/Compiler.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace ciuic;
+using namespace ciuic::tool;
+
+static constexpr int64_t kDefaultSequence = 512;
+
+static int fail(const std::string &message, int code = 1) {
+  llvm::errs() << "ciuicc: error: " << message << "\n";
+  return code;
+}
+
+int tool::report(const rt::Status &status) {
+  return fail(status.str(), status.exitCode());
+}
+
+rt::Result<config::ResolvedConfig>
+tool::resolveSettings(const CompileOptions &options,
+                      std::optional<int64_t> hiddenSize) {
+  config::Overrides overrides = options.overrides;
+  overrides.hiddenSize = hiddenSize;
+  auto resolved =
+      options.config.empty()
+          ? config::resolveText("{}", "(no --config)", overrides)
+          : config::resolve(options.config, overrides, options.strict);
+  if (!resolved.ok())
+    return resolved;
+  for (const std::string &warning : resolved->warnings)
+    llvm::errs() << "ciuicc: warning: " << warning << "\n";
+  if (!options.quiet)
+    for (const std::string &note : resolved->notes)
+      llvm::errs() << "ciuicc: note: " << note << "\n";
+  const config::SchedulerSettings &scheduler = resolved->job.scheduler;
+  if (scheduler.totalStepsFromJob && scheduler.rate.totalSteps == 0)
+    return rt::Status::invalid(
+        "the learning rate's schedule is as long as the training, and nothing "
+        "says how long that is; give --steps");
+  return resolved;
+}
+
+namespace {
+/// One compilation, from its files to its bundle.
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options) : options(options) {}
+  int run();
+
+private:
+  int readModel();
+  int runPhases();
+  int emit();
+  LogicalResult dump(size_t phase);
+  std::string printed();
+  void sayWhatWasMade();
+
+  const CompileOptions &options;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  std::optional<model::ModelConfig> model;
+  config::ResolvedConfig settings;
+  std::vector<codegen::BundleFile> ir;
+  OwningOpRef<ModuleOp> module;
+  int64_t microBatch = 1, sequence = 1;
+  int64_t parameters = 0, layers = 0;
+  size_t first = 1, last = 0;
+};
+} // namespace
+
+/// The IR as dumps hold it: the user's names in front, locations kept.
+std::string Compilation::printed() {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+  flags.printNameLocAsPrefix();
+  module->print(os, flags);
+  os << "\n";
+  return text;
+}
+
+LogicalResult Compilation::dump(size_t phase) {
+  std::string name = dumpName(phase);
+  ir.push_back({"ir/" + name, printed()});
+  if (options.dump.empty())
+    return success();
+  if (std::error_code error = llvm::sys::fs::create_directories(options.dump))
+    return module->emitError()
+           << "cannot make " << options.dump << ": " << error.message();
+  SmallString<256> path(options.dump);
+  llvm::sys::path::append(path, name);
+  std::string message;
+  auto file = openOutputFile(path, &message);
+  if (!file)
+    return module->emitError() << message;
+  file->os() << ir.back().text;
+  file->keep();
+  return success();
+}
+
+/// Reads the model and the settings; makes the module.
+int Compilation::readModel() {
+  StringRef path = options.model;
+  bool isIr = path.ends_with(".mlir");
+  if (!options.startFrom.empty() && !isIr)
+    return fail("--start-from goes on from a phase's .mlir file; give it as "
+                "--model",
+                2);
+  if (isIr) {
+    if (!options.startFrom.empty()) {
+      module = parseSourceFile<ModuleOp>(path, &context);
+      if (!module)
+        return 1;
+    } else {
+      module = model::loadModel(context, path);
+      if (!module)
+        return 1;
+      FailureOr<model::BatchShape> shape = model::batchShape(*module);
+      if (failed(shape))
+        return 1;
+      microBatch = shape->microBatch;
+      sequence = shape->sequence;
+    }
+    auto resolved = resolveSettings(options, std::nullopt);
+    if (!resolved.ok())
+      return report(resolved.takeStatus());
+    settings = *resolved;
+    int64_t wanted = settings.job.batch.microBatch;
+    if (options.startFrom.empty() && wanted != microBatch)
+      return fail("the model " + options.model + " is made for micro-batches " +
+                  "of " + std::to_string(microBatch) + " sequences, but the " +
+                  "settings ask for " + std::to_string(wanted));
+  } else {
+    auto read = model::readModelConfig(options.model);
+    if (!read.ok())
+      return report(read.takeStatus());
+    model = *read;
+    for (const std::string &warning : model->warnings)
+      llvm::errs() << "ciuicc: warning: " << warning << "\n";
+    auto resolved = resolveSettings(options, model->hidden);
+    if (!resolved.ok())
+      return report(resolved.takeStatus());
+    settings = *resolved;
+    microBatch = settings.job.batch.microBatch;
+    sequence = options.sequence.value_or(
+        std::min(model->maxPositions, kDefaultSequence));
+    layers = model->layers;
+    module = model::importModel(context, *model, microBatch, sequence);
+    if (!module)
+      return 1;
+    if (failed(model::verifyImported(*module)))
+      return 1;
+  }
+  for (auto state : module->getOps<train::StateOp>())
+    if (state.getRole() == train::Role::Parameter && !state.getOf())
+      parameters += state.getTensorType().getNumElements();
+  return 0;
+}
+
+int Compilation::runPhases() {
+  PhaseOptions phases = phaseOptions(settings.job, options);
+  if (options.startFrom.empty() && failed(dump(0)))
+    return 3;
+  for (size_t i = first; i <= last; ++i) {
+    const Phase &phase = getPhases()[i];
+    if (!phase.build)
+      continue;
+    PassManager pm(&context);
+    phase.build(pm, phases);
+    if (failed(pm.run(*module)))
+      return fail("the phase " + phase.name.str() + " refused the job");
+    if (failed(dump(i)))
+      return 3;
+  }
+  return 0;
+}
+
+int Compilation::emit() {
+  codegen::BundleOptions bundle;
+  bundle.folder = options.output;
+  bundle.facts.model = module->getName().value_or("model").str();
+  bundle.facts.accumulation = settings.job.batch.accumulation;
+  bundle.facts.vocabulary = model ? model->vocab : 0;
+  if (!model)
+    module->walk([&](train::StateOp state) {
+      if (state.getSymName() == "model.embed_tokens.weight")
+        bundle.facts.vocabulary = state.getTensorType().getDimSize(0);
+    });
+  bundle.extra = std::move(ir);
+  bundle.extra.push_back({"plan/config.txt", printResolved(settings)});
+  if (model)
+    bundle.extra.push_back({"config.json", model->text});
+  bundle.manifest["micro_batch"] = microBatch;
+  bundle.manifest["sequence"] = sequence;
+  bundle.manifest["accumulation"] = settings.job.batch.accumulation;
+  bundle.manifest["zero_stage"] = settings.job.zero.stage;
+  bundle.manifest["precision"] = config::name(settings.job.precision.compute);
+  bundle.manifest["parameters"] = parameters;
+  bundle.manifest["device_memory"] = options.deviceMemory;
+  bundle.manifest["wall_clock_breakdown"] = settings.job.wallClockBreakdown;
+  bundle.manifest["steps_per_print"] = settings.job.stepsPerPrint;
+  return failed(codegen::writeBundle(*module, std::move(bundle))) ? 3 : 0;
+}
+
+static std::string inUnits(double value, const char *unit) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  const char *prefix = "";
+  if (value >= 1e9) {
+    value /= 1e9;
+    prefix = *unit ? "G" : " B";
+  } else if (value >= 1e6) {
+    value /= 1e6;
+    prefix = *unit ? "M" : " M";
+  } else if (value >= 1e3) {
+    value /= 1e3;
+    prefix = *unit ? "k" : " k";
+  }
+  os << llvm::format("%.*f", value < 10 ? 2 : 1, value) << (*unit ? " " : "")
+     << prefix << unit;
+  return text;
+}
+
+void Compilation::sayWhatWasMade() {
+  auto arena = [&](StringRef name) -> int64_t {
+    auto attr = module->getOperation()->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  int64_t ranks = settings.job.batch.worldSize;
+  if (layers)
+    llvm::outs() << layers << " layers, ";
+  llvm::outs() << inUnits(parameters, "") << " parameters, ZeRO-"
+               << settings.job.zero.stage << " on " << ranks
+               << (ranks == 1 ? " device, " : " devices, ");
+  auto memory = [](int64_t bytes, int64_t limit) {
+    return inUnits(bytes, "B") +
+           (limit ? " of " + inUnits(limit, "B") : std::string());
+  };
+  llvm::outs() << memory(arena(sched::kDeviceArena), options.deviceMemory)
+               << (ranks == 1 ? ", host " : " each, host ")
+               << memory(arena(sched::kHostArena) * ranks, options.hostMemory)
+               << "\n";
+}
+
+int Compilation::run() {
+  last = getPhases().size() - 1;
+  if (!options.stopAfter.empty()) {
+    auto found = findPhase(options.stopAfter);
+    if (!found)
+      return fail("--stop-after names no phase: \"" + options.stopAfter +
+                      "\"; the phases are " + listPhases(),
+                  2);
+    last = *found;
+  }
+  if (!options.startFrom.empty()) {
+    auto found = findPhase(options.startFrom);
+    if (!found || *found == 0)
+      return fail("--start-from names no phase that takes IR: \"" +
+                      options.startFrom + "\"; the phases are " + listPhases(),
+                  2);
+    first = *found;
+  }
+  if (options.output.empty() && last == getPhases().size() - 1)
+    return fail("give the bundle's folder with -o", 2);
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  context.appendDialectRegistry(registry);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  if (!options.remarks.empty()) {
+    remark::RemarkCategories categories{std::string(".*"), options.remarks,
+                                        options.remarks, options.remarks,
+                                        options.remarks};
+    (void)remark::enableOptimizationRemarks(
+        context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
+        categories,
+        /*printAsEmitRemarks=*/true);
+  }
+
+  if (int code = readModel())
+    return code;
+  if (int code = runPhases())
+    return code;
+  if (last != getPhases().size() - 1)
+    return 0;
+  if (int code = emit())
+    return code;
+  if (!options.quiet)
+    sayWhatWasMade();
+  return 0;
+}
+
+int tool::runCompile(const CompileOptions &options) {
+  return Compilation(options).run();
+}

@@ -1,0 +1,108 @@
+//===- PhaseSettings.cpp - The passes' options for a resolved job ---------===//
+#include "tools/ciuicc/Compiler.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace ciuic;
+using namespace ciuic::tool;
+
+static train::OptimizerKind optimizerKind(config::OptimizerKind kind) {
+  switch (kind) {
+  case config::OptimizerKind::AdamW:
+    return train::OptimizerKind::AdamW;
+  case config::OptimizerKind::Adam:
+    return train::OptimizerKind::Adam;
+  case config::OptimizerKind::Sgd:
+    return train::OptimizerKind::Sgd;
+  }
+  return train::OptimizerKind::AdamW;
+}
+
+static train::ComputeType computeType(config::Precision precision) {
+  switch (precision) {
+  case config::Precision::Fp32:
+    return train::ComputeType::F32;
+  case config::Precision::Bf16:
+    return train::ComputeType::BF16;
+  case config::Precision::Fp16:
+    return train::ComputeType::F16;
+  }
+  return train::ComputeType::F32;
+}
+
+static void setOptimizer(train::AppendOptimizerPassOptions &to,
+                         const config::JobSettings &job) {
+  const config::OptimizerSettings &optimizer = job.optimizer;
+  const rt::LearningRateParams &rate = job.scheduler.rate;
+  to.optimizer = optimizerKind(optimizer.kind);
+  to.kind = static_cast<train::ScheduleKind>(rate.kind);
+  to.base = rate.lr;
+  to.min = rate.warmupMinLr;
+  to.max = rate.warmupMaxLr;
+  to.warmup = rate.warmupSteps;
+  to.total = rate.totalSteps;
+  to.logarithmic = rate.curve == rt::WarmupCurve::Log;
+  to.warmupRatio = rate.warmupMinRatio;
+  to.cosMinRatio = rate.cosMinRatio;
+  to.beta1 = optimizer.beta1;
+  to.beta2 = optimizer.beta2;
+  to.eps = optimizer.eps;
+  to.biasCorrection = optimizer.biasCorrection;
+  to.momentum = optimizer.momentum;
+  to.decay = optimizer.weightDecay;
+  to.clip = job.gradientClipping;
+  to.accumulation = job.batch.accumulation;
+  // In 16 bits the precision phase says whether steps are checked.
+  to.checkOverflow = job.precision.compute == config::Precision::Fp32 &&
+                     job.precision.checkOverflow;
+}
+
+static void setPrecision(train::LowerPrecisionPassOptions &to,
+                         const config::PrecisionSettings &precision) {
+  const rt::LossScaleParams &scale = precision.lossScale;
+  to.computeType = computeType(precision.compute);
+  to.lossScale = scale.dynamic ? 0.0 : scale.initialScale;
+  if (scale.dynamic)
+    to.initialScalePower = std::ilogb(scale.initialScale);
+  to.window = scale.window;
+  to.hysteresis = scale.hysteresis;
+  to.consecutive = scale.consecutiveHysteresis;
+  to.min = scale.minScale;
+  to.checkOverflow = precision.checkOverflow;
+}
+
+PhaseOptions tool::phaseOptions(const config::JobSettings &job,
+                                const CompileOptions &options) {
+  PhaseOptions phases;
+  phases.differentiate.accumulation = job.batch.accumulation;
+  setOptimizer(phases.optimizer, job);
+  for (const std::string &pattern : options.noDecay)
+    phases.optimizer.noDecay.push_back(pattern);
+  setPrecision(phases.precision, job.precision);
+
+  phases.shard.ranks = job.batch.worldSize;
+  phases.shard.stage = job.zero.stage;
+  phases.shard.persistenceThreshold = job.zero.persistenceThreshold;
+  phases.shard.maxBucketElements = job.zero.reduceBucketSize;
+  if (job.communicationType != job.precision.compute)
+    switch (job.communicationType) {
+    case config::Precision::Fp32:
+      phases.shard.communicationType = "f32";
+      break;
+    case config::Precision::Bf16:
+      phases.shard.communicationType = "bf16";
+      break;
+    case config::Precision::Fp16:
+      phases.shard.communicationType = "f16";
+      break;
+    }
+
+  const config::OffloadSettings &offload = job.zero.offloadOptimizer;
+  phases.offload = offload.device == config::OffloadDevice::Cpu;
+  phases.offloadOptimizer.ratio = offload.ratio;
+  phases.recompute.policy = options.recompute;
+  phases.order.prefetch =
+      job.zero.prefetchBucketSize == 0 ? 0 : options.prefetch;
+  phases.allocate.deviceLimit = options.deviceMemory;
+  phases.allocate.hostLimit = options.hostMemory;
+  return phases;
+}

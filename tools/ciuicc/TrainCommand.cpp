@@ -1,0 +1,70 @@
+//===- TrainCommand.cpp - ciuicc train and export -------------------------===//
+#include "runtime/base/File.h"
+#include "runtime/base/Json.h"
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/job/Job.h"
+#include "tools/ciuicc/Commands.h"
+
+#include <fstream>
+#include <sstream>
+
+using namespace ciuic;
+using namespace ciuic::tool;
+
+static rt::Result<std::string> readText(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    return rt::Status::invalid("cannot read " + path);
+  return text.str();
+}
+
+/// What the bundle was compiled for, where the command line is silent.
+static rt::Status applyManifest(rt::TrainOptions &options) {
+  std::string path = options.bundle + "/manifest.json";
+  CIUIC_TRY_ASSIGN(std::string text, readText(path));
+  CIUIC_TRY_ASSIGN(rt::Json manifest, rt::parseJson(text, path));
+  if (!manifest.is_object())
+    return rt::Status::invalid(path + ": found no object");
+  auto number = [&](const char *key) -> int64_t {
+    auto it = manifest.find(key);
+    return it != manifest.end() && it->is_number_integer() ? it->get<int64_t>()
+                                                           : 0;
+  };
+  if (options.deviceMemory == 0)
+    options.deviceMemory =
+        static_cast<uint64_t>(std::max<int64_t>(0, number("device_memory")));
+  if (auto it = manifest.find("wall_clock_breakdown");
+      it != manifest.end() && it->is_boolean() && it->get<bool>())
+    options.wallClockBreakdown = true;
+  if (options.logEvery == 0)
+    options.logEvery =
+        static_cast<uint64_t>(std::max<int64_t>(1, number("steps_per_print")));
+  return {};
+}
+
+int tool::runTrain(const rt::TrainOptions &given) {
+  rt::TrainOptions options = given;
+  if (rt::Status status = applyManifest(options); !status.ok())
+    return report(status);
+  auto result = rt::runTraining(options);
+  return result.ok() ? 0 : report(result.takeStatus());
+}
+
+static rt::Status exportCheckpoint(const std::string &checkpoint,
+                                   const std::string &folder,
+                                   const std::string &bundle, rt::DType dtype) {
+  CIUIC_TRY_ASSIGN(std::string config, readText(bundle + "/config.json"));
+  CIUIC_TRY_ASSIGN(rt::CheckpointReader reader,
+                   rt::CheckpointReader::open(checkpoint));
+  CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job, rt::Job::load(bundle, {}));
+  CIUIC_TRY(job->initialize(0));
+  CIUIC_TRY(job->resume(reader));
+  return job->exportFolder(folder, config, dtype);
+}
+
+int tool::runExport(const std::string &checkpoint, const std::string &folder,
+                    const std::string &bundle, rt::DType dtype) {
+  rt::Status status = exportCheckpoint(checkpoint, folder, bundle, dtype);
+  return status.ok() ? 0 : report(status);
+}
