@@ -281,6 +281,8 @@ int Compilation::run() {
   DialectRegistry registry;
   registerDialects(registry);
   context.appendDialectRegistry(registry);
+  // A message on the module must not print the module.
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
   if (!options.remarks.empty()) {

@@ -70,14 +70,12 @@ static int inspectMemory(const std::string &bundle) {
     outs() << arena << " arena of each rank: " << total << " bytes ("
            << mega(total) << " MB)\n";
     std::map<std::string, int64_t> sums;
-    int64_t states = 0;
     for (const json::Value &value : *buffers) {
       const json::Object *row = value.getAsObject();
       if (!row || row->getString("arena") != arena || row->getString("program"))
         continue;
       int64_t bytes = row->getInteger("bytes").value_or(0);
       sums[row->getString("holds").value_or("?").str()] += bytes;
-      states += bytes;
     }
     for (auto &[what, bytes] : sums)
       outs() << formatv("  {0,-12} {1,14} bytes  all the time\n", what, bytes);
