@@ -45,6 +45,19 @@ LogicalResult ProgramLowering::lowerOptimizer(
   return success();
 }
 
+/// Whether a rank's part of the parameter starts at rank * elements.
+static bool isSharded(Value parameter) {
+  Operation *op = parameter.getDefiningOp();
+  if (isa_and_nonnull<comm::ChunkOp>(op))
+    return true;
+  auto read = dyn_cast_or_null<train::ReadOp>(op);
+  if (!read)
+    return false;
+  auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
+      read, read.getStateAttr());
+  return state && state.getSharded();
+}
+
 LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
   auto named = [&](Value value, StringRef suffix) {
     return makePlace(value, suffix).view(Access::Write);
@@ -115,7 +128,8 @@ LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
       })
       .Case([&](train::AdamOp adam) {
         SmallVector<int64_t> ints = {adam.getDecoupled(),
-                                     adam.getBiasCorrection()};
+                                     adam.getBiasCorrection(),
+                                     isSharded(adam.getP())};
         llvm::append_range(ints, adam.getUndecayed());
         return lowerOptimizer(
             op, Kind::Adam, {adam.getP(), adam.getM(), adam.getV()},
@@ -127,7 +141,7 @@ LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
              adam.getDecay().convertToDouble()});
       })
       .Case([&](train::SGDOp sgd) {
-        SmallVector<int64_t> ints = {sgd.getNesterov()};
+        SmallVector<int64_t> ints = {sgd.getNesterov(), isSharded(sgd.getP())};
         llvm::append_range(ints, sgd.getUndecayed());
         return lowerOptimizer(
             op, Kind::Sgd, {sgd.getP(), sgd.getM()},

@@ -1,4 +1,5 @@
-//===- Kernel.cuh - What emitted CUDA kernels are written in ----*- CUDA -*-===//
+//===- Kernel.cuh - What emitted CUDA kernels are written in ----*- CUDA
+//-*-===//
 //
 // 16-bit types with explicit conversions, and sums over a block in a fixed
 // order: lanes of a warp by shuffles, then warps by number.
