@@ -2,7 +2,7 @@
 #include "passes/Codegen/PlanPrinter.h"
 #include "dialect/Train/Train.h"
 #include "passes/Sched/Passes.h"
-#include "passes/Sched/TaskOrder.h"
+#include "passes/Sched/Peak.h"
 
 using namespace mlir;
 using namespace ciuic;
@@ -31,72 +31,35 @@ static StringRef labelOf(BufferOp buffer) {
   return name;
 }
 
-namespace {
-/// First and last task that touch a buffer, by program order.
-struct Life {
-  unsigned first, last;
-};
-} // namespace
-
-/// The task of `program` at which most bytes of `arena` are live, in program
-/// order, and who holds them.
-static json::Object peakOf(ArrayRef<TaskOp> tasks,
-                           ArrayRef<std::pair<BufferOp, Life>> buffers) {
-  std::vector<int64_t> change(tasks.size() + 1, 0);
-  for (auto &[buffer, life] : buffers) {
-    auto bytes = static_cast<int64_t>(BufferOp(buffer).getBytes());
-    change[life.first] += bytes;
-    change[life.last + 1] -= bytes;
-  }
-  int64_t live = 0, most = 0;
-  unsigned at = 0;
-  for (unsigned i = 0; i < tasks.size(); ++i) {
-    live += change[i];
-    if (live > most) {
-      most = live;
-      at = i;
-    }
-  }
+/// The task at which most bytes of `arena` are live, and who holds them.
+static json::Object printPeak(ArrayRef<Lifetime> lifetimes,
+                              ArrayRef<TaskOp> tasks, Arena arena) {
+  constexpr size_t shown = 20;
+  Peak peak = findPeak(lifetimes, tasks.size(), arena);
   json::Array holders;
-  SmallVector<std::pair<BufferOp, Life>> sorted(buffers);
-  llvm::sort(sorted, [](auto &a, auto &b) {
-    return BufferOp(a.first).getBytes() > BufferOp(b.first).getBytes();
-  });
-  for (auto &[buffer, life] : sorted)
-    if (life.first <= at && at <= life.last && holders.size() < 20)
-      holders.push_back(json::Object{
-          {"name", labelOf(buffer)},
-          {"bytes", static_cast<int64_t>(BufferOp(buffer).getBytes())}});
-  return json::Object{
-      {"bytes", most},
-      {"task", static_cast<int64_t>(at)},
-      {"name", tasks.empty() ? "" : TaskOp(tasks[at]).getName().str()},
-      {"holders", std::move(holders)}};
+  for (BufferOp buffer : ArrayRef(peak.holders).take_front(shown))
+    holders.push_back(
+        json::Object{{"name", labelOf(buffer)},
+                     {"bytes", static_cast<int64_t>(buffer.getBytes())}});
+  TaskOp at = tasks.empty() ? TaskOp() : tasks[peak.task];
+  return json::Object{{"bytes", peak.bytes},
+                      {"task", static_cast<int64_t>(peak.task)},
+                      {"name", at ? at.getName().str() : ""},
+                      {"holders", std::move(holders)}};
 }
 
 json::Value codegen::memoryPlan(ModuleOp module) {
   SymbolTable symbols(module);
-  llvm::DenseMap<StringAttr, Life> lives;
+  llvm::DenseMap<StringAttr, Lifetime> lives;
   json::Object peaks;
   for (auto program : module.getOps<ProgramOp>()) {
     TaskOrder order(program, /*withEvents=*/false);
-    SmallVector<std::pair<BufferOp, Life>> mine[2];
-    for (auto &[name, touches] : order.touches()) {
-      auto buffer = symbols.lookup<BufferOp>(name);
-      if (!buffer || !buffer.getProgram())
-        continue;
-      Life life{touches.front().task, touches.front().task};
-      for (const Touch &touch : touches) {
-        life.first = std::min(life.first, touch.task);
-        life.last = std::max(life.last, touch.task);
-      }
-      lives[name] = life;
-      mine[static_cast<unsigned>(buffer.getArena())].push_back({buffer, life});
-    }
-    json::Object byArena;
-    byArena["device"] = peakOf(order.tasks(), mine[0]);
-    byArena["host"] = peakOf(order.tasks(), mine[1]);
-    peaks[program.getSymName()] = std::move(byArena);
+    SmallVector<Lifetime> lifetimes = lifetimesOf(order, symbols);
+    for (Lifetime life : lifetimes)
+      lives[life.buffer.getSymNameAttr()] = life;
+    peaks[program.getSymName()] = json::Object{
+        {"device", printPeak(lifetimes, order.tasks(), Arena::Device)},
+        {"host", printPeak(lifetimes, order.tasks(), Arena::Host)}};
   }
 
   json::Array buffers;

@@ -4,6 +4,7 @@
 #include "mlir/IR/Remarks.h"
 #include "passes/Sched/BufferOrder.h"
 #include "passes/Sched/Passes.h"
+#include "passes/Sched/Peak.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -127,25 +128,41 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     return peak - base;
   }
 
+  /// Says by how much the job is too large, and who holds most at the peak.
   static void refuse(ModuleOp module, Arena arena, int64_t needs, int64_t has) {
     bool device = arena == Arena::Device;
+    SymbolTable symbols(module);
+    Peak peak;
+    TaskOp at;
+    for (auto program : module.getOps<ProgramOp>()) {
+      TaskOrder order(program, /*withEvents=*/false);
+      Peak here =
+          findPeak(lifetimesOf(order, symbols), order.tasks().size(), arena);
+      if (here.bytes > peak.bytes) {
+        peak = here;
+        at = order.tasks()[here.task];
+      }
+    }
     InFlightDiagnostic diag = module.emitError()
                               << "does not fit: needs " << inUnits(needs)
                               << " (" << needs << " bytes) "
-                              << (device ? "on each device" : "of host memory")
-                              << ", has " << inUnits(has) << " (" << has
-                              << " bytes)";
-    SmallVector<BufferOp> buffers;
+                              << (device ? "on each device" : "of host memory");
+    if (at)
+      diag << " at \"" << at.getName() << "\"";
+    diag << ", has " << inUnits(has) << " (" << has << " bytes)";
+
+    // States are held all the time; the rest at the peak.
+    SmallVector<BufferOp> holders = peak.holders;
     for (auto buffer : module.getOps<BufferOp>())
-      if (buffer.getArena() == arena)
-        buffers.push_back(buffer);
-    sortBySize(buffers);
-    for (BufferOp buffer : ArrayRef(buffers).take_front(10))
-      diag.attachNote(buffer.getLoc())
+      if (buffer.getArena() == arena && !buffer.getProgram())
+        holders.push_back(buffer);
+    sortBySize(holders);
+    for (BufferOp buffer : ArrayRef(holders).take_front(10))
+      diag.attachNote(module.getLoc())
           << inUnits(buffer.getBytes()) << " for "
           << buffer.getSymName().drop_front(StringRef("buf.").size())
           << (buffer.getState() ? ", all the time" : "")
-          << (device ? "" : ", on each of the ranks");
+          << (device ? "" : ", for each rank");
   }
 };
 } // namespace

@@ -7,14 +7,10 @@
 #include "mlir/Support/FileUtilities.h"
 #include "tools/RegisterAll.h"
 #include "tools/ciuicc/Compiler.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
-
-#include <chrono>
 
 using namespace mlir;
 using namespace ciuic;
@@ -53,6 +49,46 @@ tool::resolveSettings(const CompileOptions &options,
         "the learning rate's schedule is as long as the training, and nothing "
         "says how long that is; give --steps");
   return resolved;
+}
+
+/// What a location says to the user: a place in a file, or a tensor's name.
+static std::string placeOf(Location loc) {
+  std::string place;
+  loc->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
+               ":" + Twine(file.getColumn()) + ": ")
+                  .str();
+      return WalkResult::interrupt();
+    }
+    if (auto name = dyn_cast<NameLoc>(inner); name && place.empty())
+      place = name.getName().str() + ": ";
+    return WalkResult::advance();
+  });
+  return place;
+}
+
+/// Prints a message of the compiler as the command prints its own.
+static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
+  const char *severity = "error";
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    break;
+  case DiagnosticSeverity::Warning:
+    severity = "warning";
+    break;
+  case DiagnosticSeverity::Note:
+    severity = "note";
+    break;
+  case DiagnosticSeverity::Remark:
+    severity = "remark";
+    break;
+  }
+  llvm::errs() << "ciuicc: " << severity << ": "
+               << placeOf(diagnostic.getLocation()) << diagnostic << "\n";
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << "  note: " << placeOf(note.getLocation()) << note << "\n";
+  return success();
 }
 
 namespace {
@@ -283,10 +319,9 @@ int Compilation::run() {
   context.appendDialectRegistry(registry);
   // A message on the module must not print the module.
   context.printOpOnDiagnostic(false);
-  llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  context.getDiagEngine().registerHandler(printDiagnostic);
   if (!options.remarks.empty()) {
-    remark::RemarkCategories categories{std::string(".*"), options.remarks,
+    remark::RemarkCategories categories{std::nullopt, options.remarks,
                                         options.remarks, options.remarks,
                                         options.remarks};
     (void)remark::enableOptimizationRemarks(
