@@ -8,6 +8,7 @@
 
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/task_arena.h>
 
 #include <atomic>
@@ -80,9 +81,12 @@ public:
                     ? options.threads
                     : static_cast<int>(
                           std::max(1u, std::thread::hardware_concurrency()))),
-        control(tbb::global_control::max_allowed_parallelism,
-                static_cast<size_t>(threads)),
-        arena(threads), gemms(threads) {}
+        arena(threads), gemms(threads) {
+    // TBB makes one thread a processor; more only where asked for.
+    if (threads > tbb::info::default_concurrency())
+      control.emplace(tbb::global_control::max_allowed_parallelism,
+                      static_cast<size_t>(threads));
+  }
 
   ~Impl() {
     // A graph belongs to the arena it was made in.
@@ -138,7 +142,7 @@ public:
   const RankArenas &arenas;
   const bool timing;
   const int threads;
-  tbb::global_control control;
+  std::optional<tbb::global_control> control;
   tbb::task_arena arena;
   Workspace workspace;
   GemmCache gemms;

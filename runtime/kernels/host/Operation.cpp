@@ -75,17 +75,33 @@ Status expectFloats(const char *what, const Tensor &tensor, int64_t rows,
 }
 
 bool overlap(const Tensor &a, const Tensor &b) {
+  if (a.elements() == 0 || b.elements() == 0)
+    return false;
   auto begin = [](const Tensor &t) {
     return reinterpret_cast<uintptr_t>(t.data);
   };
-  auto end = [&](const Tensor &t) {
-    if (t.elements() == 0)
-      return begin(t);
-    uint64_t last = static_cast<uint64_t>((t.shape[0] - 1) * t.strides[0] +
-                                          (t.shape[1] - 1) * t.strides[1]);
-    return begin(t) + (last + 1) * byteSize(t.dtype);
+  auto rowBytes = [](const Tensor &t) {
+    return static_cast<uint64_t>((t.shape[1] - 1) * t.strides[1] + 1) *
+           byteSize(t.dtype);
   };
-  return begin(a) < end(b) && begin(b) < end(a);
+  auto pitch = [](const Tensor &t) {
+    return static_cast<uint64_t>(t.strides[0]) * byteSize(t.dtype);
+  };
+  auto end = [&](const Tensor &t) {
+    return begin(t) + static_cast<uint64_t>(t.shape[0] - 1) * pitch(t) +
+           rowBytes(t);
+  };
+  if (begin(a) >= end(b) || begin(b) >= end(a))
+    return false;
+  // Columns of one matrix, side by side: their rows alternate.
+  if (pitch(a) == pitch(b) && pitch(a) > 0) {
+    uint64_t shift = begin(b) >= begin(a)
+                         ? (begin(b) - begin(a)) % pitch(a)
+                         : pitch(a) - (begin(a) - begin(b)) % pitch(a);
+    if (shift >= rowBytes(a) && shift + rowBytes(b) <= pitch(a))
+      return false;
+  }
+  return true;
 }
 
 } // namespace ciuic::rt

@@ -112,7 +112,8 @@ Status expectTensor(const char *what, const Tensor &tensor, abi::DType dtype,
 Status expectFloats(const char *what, const Tensor &tensor, int64_t rows,
                     int64_t columns);
 
-/// Whether two dense tensors have a byte in common.
+/// Whether two tensors may have a byte in common; false for columns of one
+/// matrix that lie side by side.
 bool overlap(const Tensor &a, const Tensor &b);
 
 } // namespace ciuic::rt

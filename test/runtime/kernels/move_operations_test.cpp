@@ -50,6 +50,25 @@ TEST(MoveOperationsTest, CopyIntegers) {
   EXPECT_EQ(copy(x, z).code(), Code::Invalid);
 }
 
+// A copy between halves of one matrix is fine, one onto what it reads is not.
+TEST(MoveOperationsTest, CopyRefusesOverlap) {
+  Matrix x(5, 8);
+  x.random(1);
+  Tensor left = x.tensor(), right = x.tensor();
+  left.shape[1] = right.shape[1] = 4;
+  right.data = right.as<float>() + 4;
+  auto run = [](const Tensor &from, const Tensor &to) {
+    return TaskRun{.kind = TaskKind::Copy, .views = {from, to}}.run();
+  };
+  EXPECT_OK(run(left, right));
+  EXPECT_EQ(x.get(4, 7), x.get(4, 3));
+  EXPECT_OK(run(right, left));
+  EXPECT_OK(run(left, left));
+  right.data = right.as<float>() - 1;
+  EXPECT_EQ(run(left, right).code(), Code::Invalid);
+  EXPECT_EQ(run(right, left).code(), Code::Invalid);
+}
+
 // Zero clears every element and no more.
 TEST(MoveOperationsTest, Zero) {
   Matrix x(31, 33, DType::BF16, 3);
