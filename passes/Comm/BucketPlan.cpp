@@ -29,22 +29,27 @@ static SmallVector<func::FuncOp> functionsByWeight(ModuleOp module) {
   return functions;
 }
 
-/// Elements of a static tensor, unless they are too many to lay out.
-static FailureOr<int64_t> countElements(StateOp state) {
+std::optional<int64_t> comm::countElements(RankedTensorType type) {
   int64_t elements = 1;
-  for (int64_t dim : state.getTensorType().getShape()) {
+  for (int64_t dim : type.getShape()) {
     std::optional<int64_t> product = llvm::checkedMul(elements, dim);
     // Headroom for padding and for bytes.
     if (!product || *product > (int64_t(1) << 56))
-      return state.emitError()
-             << "parameter @" << state.getSymName() << " of "
-             << state.getTensorType() << " has too many elements to lay out";
+      return std::nullopt;
     elements = *product;
   }
-  if (elements == 0)
-    return state.emitError() << "parameter @" << state.getSymName() << " of "
-                             << state.getTensorType() << " has no elements";
   return elements;
+}
+
+/// As above of a parameter, of which there must be some.
+static FailureOr<int64_t> countParameter(StateOp state) {
+  std::optional<int64_t> elements = countElements(state.getTensorType());
+  if (elements.value_or(0) > 0)
+    return *elements;
+  return state.emitError() << "parameter @" << state.getSymName() << " of "
+                           << state.getTensorType()
+                           << (elements ? " has no elements"
+                                        : " has too many elements to lay out");
 }
 
 /// The parameter whose value, in its own or in its master's precision, is
@@ -115,7 +120,7 @@ FailureOr<LogicalParameters> comm::collectParameters(ModuleOp module) {
              << state.getTensorType()
              << " is of no type that a bucket can hold, expected f32, bf16 or "
                 "f16";
-    FailureOr<int64_t> elements = countElements(state);
+    FailureOr<int64_t> elements = countParameter(state);
     if (failed(elements))
       return failure();
     LogicalParameter parameter;

@@ -11,6 +11,9 @@
 
 namespace ciuic::comm {
 
+/// The elements of a static tensor; none if they are too many to lay out.
+std::optional<int64_t> countElements(mlir::RankedTensorType type);
+
 /// A parameter with the states that follow it, as a step of one device has
 /// them.
 struct LogicalParameter {

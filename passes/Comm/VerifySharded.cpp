@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Comm/BucketPlan.h"
 #include "passes/Comm/Passes.h"
 #include "passes/Comm/UseGroups.h"
 #include "llvm/ADT/MapVector.h"
@@ -120,7 +121,12 @@ LogicalResult VerifySharded::verifyMembers(Declared &declared) {
   StateOp before;
   for (StateOp member : declared.members) {
     uint64_t offset = *member.getOffset();
-    uint64_t elements = member.getTensorType().getNumElements();
+    std::optional<int64_t> counted = countElements(member.getTensorType());
+    if (!counted)
+      return member.emitError()
+             << "parameter @" << member.getSymName() << " of "
+             << member.getTensorType() << " has too many elements to lay out";
+    uint64_t elements = *counted;
     auto place = [&]() {
       return member.emitError()
              << "parameter @" << member.getSymName() << " of " << elements

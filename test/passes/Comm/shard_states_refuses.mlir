@@ -57,6 +57,14 @@ module {
 
 // -----
 
+// A tensor without elements has no place.
+module {
+  // expected-error @+1 {{parameter @w of 'tensor<0x8xf32>' has no elements}}
+  train.state trainable parameter @w : tensor<0x8xf32> init #train.constant<0.0>
+}
+
+// -----
+
 // Buckets hold floating-point parameters.
 module {
   // expected-error @+1 {{parameter @w of 'tensor<8xi32>' is of no type that a bucket can hold, expected f32, bf16 or f16}}

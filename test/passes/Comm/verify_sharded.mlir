@@ -298,3 +298,13 @@ module {
     return
   }
 }
+
+// -----
+
+// A size that wraps around 64 bits does not pass as a small one.
+module {
+  // expected-error @+1 {{parameter @w of 'tensor<4294967296x4294967296xf32>' has too many elements to lay out}}
+  train.state parameter @w : tensor<4294967296x4294967296xf32> init #train.constant<0.0> in @b at 0
+  comm.bucket @b over <"dp" = 2> elements 256 chunk 128
+  train.state parameter @b.param of @b : tensor<256xf32> init #train.constant<0.0>
+}

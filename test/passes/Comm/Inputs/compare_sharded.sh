@@ -3,7 +3,8 @@
 # two micro-steps on one device and on 1, 2 and 4 ranks, over the same four
 # sequences a micro-step, in f64, where both must agree to rounding. Ranks run
 # the plain sharded module and one with all of elision, offload, recompute and
-# clean-up. One line a configuration; a difference ends the script.
+# clean-up. One line a configuration; a difference ends the script. OPTIMIZER
+# adds options of the optimizer, FREEZE matches parameters not to train.
 set -euo pipefail
 model=$1 type=$2 stage=$3
 shift 3
@@ -14,6 +15,8 @@ trap 'rm -rf "$work"' EXIT
 # Imports, differentiates and lowers a step over BATCH sequences.
 step() {
   ciuic-import "$model" --micro-batch "$1" --seq-len 8 -o "$work/model.mlir"
+  [ -z "${FREEZE:-}" ] ||
+    sed -i "/parameter @$FREEZE/s/trainable//" "$work/model.mlir"
   ciuic-opt "$work/model.mlir" --ciuic-train-differentiate=accumulation=2 \
     --ciuic-train-append-optimizer="accumulation=2 decay=0.1 \
       no-decay=norm,bias base=1e-2 ${OPTIMIZER:-}" \
