@@ -71,9 +71,10 @@ static double largest(Run &run, train::Role role) {
   return size;
 }
 
-/// Compares the tensors of one role that both sides have.
+/// Compares the tensors of one role that both sides have, the second's times
+/// `factor`.
 static Result<Worst> compareTensors(Run &a, Run &b, train::Role role,
-                                    std::string kind) {
+                                    std::string kind, double factor) {
   Worst worst{.kind = std::move(kind)};
   double floor = 1e-6 * largest(a, role);
   for (const NamedTensor &tensor : a.layout().tensors()) {
@@ -83,9 +84,11 @@ static Result<Worst> compareTensors(Run &a, Run &b, train::Role role,
     if (tensor.shape != other->shape)
       return Status::invalid("\"" + tensor.name +
                              "\" has another shape in the second module");
-    worst.add(tensor.name,
-              relativeDifference(Layout::get(a.interpreter(), tensor),
-                                 Layout::get(b.interpreter(), *other), floor));
+    std::vector<double> left = Layout::get(a.interpreter(), tensor);
+    std::vector<double> right = Layout::get(b.interpreter(), *other);
+    for (double &value : right)
+      value *= factor;
+    worst.add(tensor.name, relativeDifference(left, right, floor));
   }
   return worst;
 }
@@ -109,7 +112,10 @@ Status oracle::compareRuns(const ComparedRun &a, const ComparedRun &b,
 
   std::vector<Worst> all;
   all.push_back(Worst{.kind = "losses"});
+  double gradientFactor = 1.0; // Each side's are those of its scaled loss.
   for (int64_t step = 0; step < steps; ++step) {
+    gradientFactor = a.run.number("loss_scale").value_or(1.0) /
+                     b.run.number("loss_scale").value_or(1.0);
     CIUIC_TRY_ASSIGN(rt::OrderedJson left, takeStep(a, step, micro, apply));
     CIUIC_TRY_ASSIGN(rt::OrderedJson right, takeStep(b, step, micro, apply));
     for (const char *key : {"loss", "tokens", "grad_norm", "lr"})
@@ -124,7 +130,10 @@ Status oracle::compareRuns(const ComparedRun &a, const ComparedRun &b,
                             std::pair(train::Role::Gradient, "gradients")}) {
     if (role == train::Role::Gradient && !micro)
       continue;
-    CIUIC_TRY_ASSIGN(Worst worst, compareTensors(a.run, b.run, role, kind));
+    CIUIC_TRY_ASSIGN(
+        Worst worst,
+        compareTensors(a.run, b.run, role, kind,
+                       role == train::Role::Gradient ? gradientFactor : 1.0));
     // Adam divides by the size of a gradient, however small, and with it
     // enlarges what rounding left of a gradient of nearly 0.
     if (role != train::Role::Gradient)
