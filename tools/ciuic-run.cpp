@@ -4,11 +4,6 @@
 // exactly. Before and after every pass a module must compute the same here.
 //
 //===----------------------------------------------------------------------===//
-#include "dialect/Comm/Comm.h"
-#include "dialect/Train/Train.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/base/File.h"

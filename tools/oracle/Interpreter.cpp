@@ -1,10 +1,17 @@
 //===- Interpreter.cpp - Runs functions on all ranks at once --------------===//
 #include "tools/oracle/Interpreter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "tools/oracle/Kernels.h"
 
 using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::oracle;
+
+void oracle::registerDialects(DialectRegistry &registry) {
+  registry.insert<comm::CommDialect, train::TrainDialect, arith::ArithDialect,
+                  func::FuncDialect, math::MathDialect>();
+}
 
 //===----------------------------------------------------------------------===//
 // What can run

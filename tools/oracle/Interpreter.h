@@ -19,6 +19,9 @@
 
 namespace ciuic::oracle {
 
+/// Registers the dialects of the modules that can run.
+void registerDialects(mlir::DialectRegistry &registry);
+
 struct InterpreterOptions {
   /// Compute in f64 throughout: no result is rounded to its type.
   bool exact = false;
