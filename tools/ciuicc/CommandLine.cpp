@@ -131,6 +131,7 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
   app.add_option("--remarks", c.remarks,
                  "Print what passes decided; a regular expression of "
                  "categories: train, comm, sched, memory");
+  app.add_flag("--timing", c.timing, "Print the seconds of each phase");
   app.add_flag("--strict", c.strict,
                "Keys without effect and unknown keys are errors");
 }

@@ -33,6 +33,7 @@ struct CompileOptions {
   std::vector<std::string> noDecay;
   std::string remarks; ///< Categories to print, a regular expression.
   bool strict = false;
+  bool timing = false; ///< Print the seconds of each phase.
   bool quiet = false; ///< Neither notes nor the closing line.
 };
 

@@ -12,6 +12,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <chrono>
+
 using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::tool;
@@ -67,6 +69,27 @@ static std::string placeOf(Location loc) {
   });
   return place;
 }
+
+namespace {
+/// Says how long a phase took, when it ends.
+class PhaseTimer {
+public:
+  PhaseTimer(StringRef name, bool on)
+      : name(name), on(on), start(std::chrono::steady_clock::now()) {}
+  ~PhaseTimer() {
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start;
+    if (on)
+      llvm::errs() << "ciuicc: timing: " << name << " "
+                   << llvm::format("%.3f s", took.count()) << "\n";
+  }
+
+private:
+  StringRef name;
+  bool on;
+  std::chrono::steady_clock::time_point start;
+};
+} // namespace
 
 /// Prints a message of the compiler as the command prints its own.
 static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
@@ -151,6 +174,7 @@ LogicalResult Compilation::dump(size_t phase) {
 
 /// Reads the model and the settings; makes the module.
 int Compilation::readModel() {
+  PhaseTimer timer(getPhases().front().name, options.timing);
   StringRef path = options.model;
   bool isIr = path.ends_with(".mlir");
   if (!options.startFrom.empty() && !isIr)
@@ -216,6 +240,7 @@ int Compilation::runPhases() {
     const Phase &phase = getPhases()[i];
     if (!phase.build)
       continue;
+    PhaseTimer timer(phase.name, options.timing);
     PassManager pm(&context);
     phase.build(pm, phases);
     if (failed(pm.run(*module)))
@@ -227,6 +252,7 @@ int Compilation::runPhases() {
 }
 
 int Compilation::emit() {
+  PhaseTimer timer(getPhases().back().name, options.timing);
   codegen::BundleOptions bundle;
   bundle.folder = options.output;
   bundle.facts.model = module->getName().value_or("model").str();

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Seconds a phase and peak memory of compiling a 7B job for 8 devices.
+
+DeepSeek-LLM-7B's dimensions, ZeRO-3, bf16, optimizer offload, block
+recompute; no weights are needed. Each phase is timed by ciuicc itself
+(--timing); peak memory is the operating system's figure for the process.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import tempfile
+
+MODEL = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+    "num_hidden_layers": 30, "num_attention_heads": 32,
+    "num_key_value_heads": 32, "vocab_size": 102400,
+    "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0, "hidden_act": "silu",
+    "tie_word_embeddings": False,
+}
+JOB = {
+    "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4,
+    "bf16": {"enabled": True},
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}},
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ciuicc", default="build/bin/ciuicc")
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+
+    phases = {}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "config.json").write_text(json.dumps(MODEL))
+        (folder / "job.json").write_text(json.dumps(JOB))
+        for _ in range(options.runs):
+            result = subprocess.run(
+                [options.ciuicc, "compile", "--model", str(folder),
+                 "--config", str(folder / "job.json"), "--devices", "8",
+                 "--seq-len", "2048", "--recompute", "block", "--timing",
+                 "-o", str(folder / "bundle")],
+                check=True, capture_output=True, text=True)
+            for line in result.stderr.splitlines():
+                words = line.split()
+                if words[:2] == ["ciuicc:", "timing:"]:
+                    phases.setdefault(words[2], []).append(float(words[3]))
+    load = os.getloadavg()[0]
+    total = 0.0
+    print(f"{'phase':<14} {'median s':>9} {'least':>7} {'most':>7}")
+    for name, times in phases.items():
+        median = statistics.median(times)
+        if name != "emit":
+            total += median
+        print(f"{name:<14} {median:9.3f} {min(times):7.3f} {max(times):7.3f}")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    print(f"up to allocate: {total:.2f} s, {total / 10:.2f} of the 10 s limit; "
+          f"peak of any process, the C++ compiler's included: {peak:.2f} GB; "
+          f"load {load:.1f}")
+
+
+if __name__ == "__main__":
+    main()
