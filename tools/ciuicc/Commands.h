@@ -34,7 +34,7 @@ struct CompileOptions {
   std::string remarks; ///< Categories to print, a regular expression.
   bool strict = false;
   bool timing = false; ///< Print the seconds of each phase.
-  bool quiet = false; ///< Neither notes nor the closing line.
+  bool quiet = false;  ///< Neither notes nor the closing line.
 };
 
 int runCompile(const CompileOptions &options);
