@@ -314,6 +314,7 @@ int main(int argc, char **argv) {
       "  ciuic-run --check-gradients step.mlir --random-inputs\n"
       "  ciuic-run --compare before.mlir after.mlir --f64 --random-inputs\n");
   Status status = run();
+  llvm::outs().flush(); // What led to an error comes before it.
   if (status.ok())
     return 0;
   llvm::errs() << "ciuic-run: error: " << status.str() << "\n";
