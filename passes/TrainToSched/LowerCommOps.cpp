@@ -91,17 +91,21 @@ LogicalResult ProgramLowering::lowerCommOp(Operation *op) {
       .Case([&](comm::PackOp pack) { return lowerPack(pack); })
       .Case([&](comm::TransferOp transfer) {
         bool toHost = transfer.getSpace() == train::Space::Host;
-        task(op, Kind::Copy, toHost ? Stream::D2H : Stream::H2D,
-             {read(transfer.getInput()), write(transfer.getResult())}, {}, {},
-             toHost ? ".to_host" : ".to_device");
+        TaskOp copy =
+            task(op, Kind::Copy, toHost ? Stream::D2H : Stream::H2D,
+                 {read(transfer.getInput()), write(transfer.getResult())}, {},
+                 {}, toHost ? ".to_host" : ".to_device");
+        followSkip(copy, transfer.getInput(), transfer.getResult());
         return success();
       })
       .Case([&](comm::AllGatherOp gather) {
-        task(op, Kind::AllGather, Stream::Gather,
-             {read(gather.getInput()),
-              makePlace(gather.getResult(), "gathered." + gather.getUse().str())
-                  .view(Access::Write)},
-             {}, {}, "." + gather.getUse().str());
+        TaskOp made = task(
+            op, Kind::AllGather, Stream::Gather,
+            {read(gather.getInput()),
+             makePlace(gather.getResult(), "gathered." + gather.getUse().str())
+                 .view(Access::Write)},
+            {}, {}, "." + gather.getUse().str());
+        followSkip(made, gather.getInput(), gather.getResult());
         return success();
       })
       .Case([&](comm::ReduceScatterOp reduce) {

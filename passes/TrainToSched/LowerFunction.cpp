@@ -70,6 +70,16 @@ TaskOp ProgramLowering::task(Operation *origin, Kind kind, Stream stream,
   return made;
 }
 
+/// A task that passes on what a skipped step did not compute is skipped too.
+void ProgramLowering::followSkip(TaskOp task, Value input, Value result) {
+  ViewAttr skip = skips.lookup(input);
+  if (!skip)
+    return;
+  task.setSkipAttr(skip);
+  if (result)
+    skips[result] = skip;
+}
+
 /// Recompute regions end here: from now on order is by position.
 void ProgramLowering::inlineRecompute() {
   SmallVector<train::RecomputeOp> regions;
@@ -168,9 +178,10 @@ void ProgramLowering::planPack(comm::PackOp pack) {
   for (auto [member, at] : llvm::zip(pack.getMembers(), pack.getAt())) {
     if (!isOurs(member))
       continue;
-    bool isProduct = member.getDefiningOp<train::MatmulOp>() != nullptr;
-    // Only a product can add to what is there; others go through a buffer.
-    if (direct && adds && !isProduct)
+    // Only a product can add to what is there, and only if nothing else wants
+    // the product by itself; others go through a buffer.
+    bool canAdd = member.getDefiningOp<train::MatmulOp>() && member.hasOneUse();
+    if (direct && adds && !canAdd)
       continue;
     destinations[member] =
         whole.sub(at * elementBytes, cast<RankedTensorType>(member.getType()));
@@ -195,8 +206,9 @@ LogicalResult ProgramLowering::finishWrite(train::WriteOp write) {
     return write.emitOpError() << "has no place for its value";
   if (value.buffer == state.buffer && value.offset == state.offset)
     return success();
-  task(write, Kind::Copy, Stream::Compute,
-       {value.view(Access::Read), state.view(Access::Write)});
+  TaskOp copy = task(write, Kind::Copy, Stream::Compute,
+                     {value.view(Access::Read), state.view(Access::Write)});
+  followSkip(copy, write.getValue(), Value());
   return success();
 }
 

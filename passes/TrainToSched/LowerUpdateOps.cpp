@@ -35,6 +35,7 @@ LogicalResult ProgramLowering::lowerOptimizer(
         continue;
       views.push_back(makePlace(user->getResult(0), nameOf(op) + ".half")
                           .view(Access::Write));
+      skips[user->getResult(0)] = read(skip);
       break;
     }
   TaskOp made =

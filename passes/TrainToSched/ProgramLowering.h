@@ -127,6 +127,7 @@ private:
   TaskOp task(Operation *origin, Kind kind, Stream stream,
               llvm::ArrayRef<ViewAttr> views, llvm::ArrayRef<int64_t> ints = {},
               llvm::ArrayRef<double> reals = {}, llvm::StringRef suffix = "");
+  void followSkip(TaskOp task, Value input, Value result);
   std::string nameOf(Operation *op) const;
   Arena arenaOf(Value value) const;
 
@@ -146,6 +147,9 @@ private:
   llvm::DenseSet<Value> addsInPlace;
   /// Pointwise values that get storage.
   llvm::DenseSet<Value> stored;
+  /// Values that are not computed when a step is skipped, and the scalar that
+  /// says so: parameters rounded by the optimizer, and what passes them on.
+  llvm::DenseMap<Value, ViewAttr> skips;
   /// Values in host memory.
   llvm::DenseSet<Value> onHost;
 };
