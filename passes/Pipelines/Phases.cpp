@@ -9,6 +9,8 @@ using namespace ciuic;
 
 static void buildDifferentiate(OpPassManager &pm, const PhaseOptions &options) {
   pm.addPass(train::createDifferentiatePass(options.differentiate));
+  // Before precision: what is computed again need not be rounded.
+  pm.addPass(train::createRecomputePointwisePass());
   pm.addPass(train::createAppendOptimizerPass(options.optimizer));
   pm.addPass(train::createVerifyDifferentiatedPass());
 }
