@@ -54,6 +54,23 @@ std::string codegen::escaped(StringRef text) {
   return result;
 }
 
+InputFacts codegen::readInputs(ModuleOp module) {
+  InputFacts inputs;
+  module.walk([&](TaskOp task) {
+    for (Attribute attr : task.getViews()) {
+      auto view = cast<ViewAttr>(attr);
+      if (view.getBuffer().getValue() != "buf.tokens")
+        continue;
+      inputs.microBatch = view.getType().getDimSize(0);
+      inputs.sequence = view.getType().getDimSize(1);
+    }
+    if (task.getKind() == Kind::Embedding)
+      inputs.vocabulary =
+          cast<ViewAttr>(task.getViews()[1]).getType().getDimSize(0);
+  });
+  return inputs;
+}
+
 /// A double that reads back as the same bits.
 static std::string exact(double value) {
   if (value != value)
@@ -345,31 +362,21 @@ void Printer::printBundle() {
     auto it = buffers.find(StringAttr::get(module.getContext(), name));
     return it == buffers.end() ? -1 : static_cast<int64_t>(it->second);
   };
-  int64_t batch = 1, sequence = 1;
-  for (auto task : module.getOps<ProgramOp>())
-    task.walk([&](TaskOp op) {
-      for (Attribute attr : op.getViews()) {
-        auto view = cast<ViewAttr>(attr);
-        if (view.getBuffer().getValue() == "buf.tokens") {
-          batch = view.getType().getDimSize(0);
-          sequence = view.getType().getDimSize(1);
-        }
-      }
-    });
+  InputFacts inputs = readInputs(module);
   os << "constexpr Program programs[] = {\n";
   for (const std::string &program : programs)
     os << program;
   os << "};\n\n";
   os << "constexpr Bundle bundle = {\n"
      << "    kVersion, " << getRanks(module) << ", \"" << escaped(facts.model)
-     << "\",\n    " << batch << ", " << sequence << ", " << facts.accumulation
-     << ", " << facts.vocabulary << ", " << exact(gemmFlops()) << ",\n    {"
-     << arena(kDeviceArena) << "ull, " << arena(kHostArena) << "ull}, "
-     << numberOf("buf.tokens") << ", " << numberOf("buf.labels")
-     << ",\n    buffers, " << buffers.size() << ", programs, "
-     << programs.size() << ", states, " << states << ",\n    buckets, "
-     << buckets.size() << ", members, " << members << ", \""
-     << escaped(facts.isa) << "\"};\n\n"
+     << "\",\n    " << inputs.microBatch << ", " << inputs.sequence << ", "
+     << facts.accumulation << ", " << inputs.vocabulary << ", "
+     << exact(gemmFlops()) << ",\n    {" << arena(kDeviceArena) << "ull, "
+     << arena(kHostArena) << "ull}, " << numberOf("buf.tokens") << ", "
+     << numberOf("buf.labels") << ",\n    buffers, " << buffers.size()
+     << ", programs, " << programs.size() << ", states, " << states
+     << ",\n    buckets, " << buckets.size() << ", members, " << members
+     << ", \"" << escaped(facts.isa) << "\"};\n\n"
      << "} // namespace\n\n"
      << "extern \"C\" __attribute__((visibility(\"default\"))) const Bundle *\n"
      << "ciuic_bundle() {\n  return &bundle;\n}\n";

@@ -12,9 +12,16 @@ namespace ciuic::codegen {
 struct JobFacts {
   std::string model;
   int64_t accumulation = 1;
-  int64_t vocabulary = 0;
   std::string isa;
 };
+
+/// What the tasks of an allocated module say of its inputs.
+struct InputFacts {
+  int64_t microBatch = 1; ///< Sequences.
+  int64_t sequence = 1;   ///< Tokens.
+  int64_t vocabulary = 0; ///< Rows of the table that tokens look up; 0: none.
+};
+InputFacts readInputs(mlir::ModuleOp module);
 
 /// Prints `src/program.cpp`: runtime/abi/Program.h's records for an allocated
 /// module, a line a task with its comment. Emits an error at what has no form.

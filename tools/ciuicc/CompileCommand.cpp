@@ -135,7 +135,6 @@ private:
   config::ResolvedConfig settings;
   std::vector<codegen::BundleFile> ir;
   OwningOpRef<ModuleOp> module;
-  int64_t microBatch = 1, sequence = 1;
   int64_t parameters = 0, layers = 0;
   size_t first = 1, last = 0;
 };
@@ -177,6 +176,7 @@ int Compilation::readModel() {
   PhaseTimer timer(getPhases().front().name, options.timing);
   StringRef path = options.model;
   bool isIr = path.ends_with(".mlir");
+  int64_t microBatch = 1;
   if (!options.startFrom.empty() && !isIr)
     return fail("--start-from goes on from a phase's .mlir file; give it as "
                 "--model",
@@ -194,7 +194,6 @@ int Compilation::readModel() {
       if (failed(shape))
         return 1;
       microBatch = shape->microBatch;
-      sequence = shape->sequence;
     }
     auto resolved = resolveSettings(options, std::nullopt);
     if (!resolved.ok())
@@ -217,7 +216,7 @@ int Compilation::readModel() {
       return report(resolved.takeStatus());
     settings = *resolved;
     microBatch = settings.job.batch.microBatch;
-    sequence = options.sequence.value_or(
+    int64_t sequence = options.sequence.value_or(
         std::min(model->maxPositions, kDefaultSequence));
     layers = model->layers;
     module = model::importModel(context, *model, microBatch, sequence);
@@ -257,18 +256,13 @@ int Compilation::emit() {
   bundle.folder = options.output;
   bundle.facts.model = module->getName().value_or("model").str();
   bundle.facts.accumulation = settings.job.batch.accumulation;
-  bundle.facts.vocabulary = model ? model->vocab : 0;
-  if (!model)
-    module->walk([&](train::StateOp state) {
-      if (state.getSymName() == "model.embed_tokens.weight")
-        bundle.facts.vocabulary = state.getTensorType().getDimSize(0);
-    });
   bundle.extra = std::move(ir);
   bundle.extra.push_back({"plan/config.txt", printResolved(settings)});
   if (model)
     bundle.extra.push_back({"config.json", model->text});
-  bundle.manifest["micro_batch"] = microBatch;
-  bundle.manifest["sequence"] = sequence;
+  codegen::InputFacts inputs = codegen::readInputs(*module);
+  bundle.manifest["micro_batch"] = inputs.microBatch;
+  bundle.manifest["sequence"] = inputs.sequence;
   bundle.manifest["accumulation"] = settings.job.batch.accumulation;
   bundle.manifest["zero_stage"] = settings.job.zero.stage;
   bundle.manifest["precision"] = config::name(settings.job.precision.compute);
