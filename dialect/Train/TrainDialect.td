@@ -123,7 +123,9 @@ def Train_NormalInitAttr : Train_Attr<"NormalInit", "normal"> {
   let summary = "Elements start normally distributed around 0.";
   let description = [{
     Element `i` is drawn by Philox-4x32-10 from (seed, name of the state, `i`):
-    it depends on neither the layout nor the number of devices.
+    it depends on neither the layout nor the number of devices. A master takes
+    its parameter's name, so that it starts with the values that the parameter
+    rounds.
   }];
   let parameters = (ins Train_Real:$std);
   let assemblyFormat = "`<` `std` `=` $std `>`";

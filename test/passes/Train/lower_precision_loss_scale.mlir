@@ -7,6 +7,11 @@
 // RUN: ciuic-opt %s --ciuic-train-differentiate --ciuic-train-append-optimizer \
 // RUN:   --ciuic-train-lower-precision="compute-type=bf16 check-overflow" \
 // RUN:   --ciuic-verify-precision | FileCheck %s --check-prefix=BF16
+// Simplification before does not hide the seed.
+// RUN: ciuic-opt %s --ciuic-train-differentiate --ciuic-train-append-optimizer \
+// RUN:   --cse --canonicalize --cse --ciuic-train-lower-precision=compute-type=f16 \
+// RUN:   --ciuic-verify-precision -o %t
+// RUN: ciuic-run --check-gradients %t --f64 --random-inputs
 
 // f16 starts the backward from the scaled seed, divides by the scale when
 // gradients are scaled, checks them, and runs the machine last.
