@@ -13,6 +13,8 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <new>
+
 using namespace ciuic;
 using namespace ciuic::oracle;
 using rt::Result;
@@ -124,7 +126,7 @@ static Result<Batches> makeBatches(const Run &run,
   if (vocabulary < 1)
     return Status::invalid("--random-inputs needs a module with an embedding "
                            "or a cross-entropy, which bound the tokens");
-  return Batches::random(seed, vocabulary, steps, geometry);
+  return Batches::random(seed, vocabulary, geometry);
 }
 
 //===----------------------------------------------------------------------===//
@@ -282,9 +284,14 @@ static Status runComparison(Run &first, Run &second) {
 }
 
 static Status run() {
-  if (steps < 1 || microSteps < 0 || ranks < 0 || !(eps > 0.0))
-    return Status::invalid("--steps and --eps must be positive, --micro-steps "
-                           "and --ranks not negative");
+  if (steps < 1 || steps > 1000000000 || microSteps < 0 ||
+      microSteps > 1000000 || ranks < 0 || !(eps > 0.0) || !(eps < 1.0))
+    return Status::invalid(
+        "found --steps " + std::to_string(steps) + ", --micro-steps " +
+        std::to_string(microSteps) + ", --ranks " + std::to_string(ranks) +
+        " and --eps " + std::to_string(eps) +
+        "; expected steps in [1, 1e9], micro-steps in [0, 1e6], ranks of at "
+        "least 0 and eps in (0, 1)");
   size_t expected = compare ? 2 : 1;
   if (modules.size() != expected)
     return Status::invalid("takes " + std::to_string(expected) +
@@ -313,7 +320,12 @@ int main(int argc, char **argv) {
       "  ciuic-run step.mlir --random-inputs --steps 3 --losses -\n"
       "  ciuic-run --check-gradients step.mlir --random-inputs\n"
       "  ciuic-run --compare before.mlir after.mlir --f64 --random-inputs\n");
-  Status status = run();
+  Status status;
+  try {
+    status = run();
+  } catch (const std::bad_alloc &) {
+    status = Status::machine("out of memory");
+  }
   llvm::outs().flush(); // What led to an error comes before it.
   if (status.ok())
     return 0;

@@ -65,40 +65,48 @@ Result<Batches> Batches::read(const std::string &path,
   return batches;
 }
 
-Batches Batches::random(uint64_t seed, int64_t vocabulary, int64_t steps,
+Batches Batches::random(uint64_t seed, int64_t vocabulary,
                         const BatchGeometry &geometry) {
   Batches batches;
   batches.geometry = geometry;
-  batches.stepCount = steps;
-  uint64_t tokenStream = rt::hashName("tokens");
-  uint64_t maskStream = rt::hashName("labels");
-  auto tokenAt = [&](uint64_t position) {
-    return std::floor(rt::uniform01(seed, tokenStream, position) *
-                      static_cast<double>(vocabulary));
-  };
-  for (int64_t row = 0; row < steps * geometry.rows(); ++row)
-    for (int64_t t = 0; t < geometry.sequence; ++t) {
-      // A row is a window of sequence + 1 tokens.
-      auto position = static_cast<uint64_t>(row * (geometry.sequence + 1) + t);
-      batches.tokenData.push_back(tokenAt(position));
-      bool masked = rt::uniform01(seed, maskStream, position) < 0.125;
-      batches.labelData.push_back(masked ? train::kIgnoredLabel
-                                         : tokenAt(position + 1));
-    }
+  batches.seed = seed;
+  batches.vocabulary = vocabulary;
   return batches;
 }
 
-RankValues Batches::slice(const std::vector<double> &data, int64_t step,
-                          int64_t microStep) const {
+std::vector<double> Batches::row(int64_t index, bool labels) const {
+  int64_t sequence = geometry.sequence;
+  if (stepCount > 0) {
+    auto begin = (labels ? labelData : tokenData).begin() + index * sequence;
+    return {begin, begin + sequence};
+  }
+  // A row is a window of sequence + 1 random tokens.
+  static constexpr uint64_t tokenStream = rt::hashName("tokens");
+  static constexpr uint64_t maskStream = rt::hashName("labels");
+  std::vector<double> ids;
+  for (int64_t t = 0; t < sequence; ++t) {
+    auto place = static_cast<uint64_t>(index * (sequence + 1) + t);
+    bool masked = labels && rt::uniform01(seed, maskStream, place) < 0.125;
+    double share = rt::uniform01(seed, tokenStream, place + (labels ? 1 : 0));
+    ids.push_back(masked ? train::kIgnoredLabel
+                         : std::floor(share * static_cast<double>(vocabulary)));
+  }
+  return ids;
+}
+
+RankValues Batches::deal(int64_t step, int64_t microStep, bool labels) const {
   RankValues values;
   for (int64_t rank = 0; rank < geometry.ranks; ++rank) {
     auto tensor = std::make_shared<Tensor>();
     tensor->element = Element::I32;
     tensor->shape = {geometry.batch, geometry.sequence};
-    int64_t row = step % stepCount * geometry.rows() +
-                  (microStep * geometry.ranks + rank) * geometry.batch;
-    auto begin = data.begin() + row * geometry.sequence;
-    tensor->data.assign(begin, begin + geometry.batch * geometry.sequence);
+    int64_t first =
+        (stepCount > 0 ? step % stepCount : step) * geometry.rows() +
+        (microStep * geometry.ranks + rank) * geometry.batch;
+    for (int64_t i = 0; i < geometry.batch; ++i) {
+      std::vector<double> ids = row(first + i, labels);
+      tensor->data.insert(tensor->data.end(), ids.begin(), ids.end());
+    }
     values.push_back(tensor);
   }
   return values;

@@ -33,27 +33,31 @@ public:
   /// Tokens below `vocabulary`; each label is the token that follows, one in
   /// eight is -100. The same (seed, step, row, position) gives the same token
   /// in every geometry.
-  static Batches random(uint64_t seed, int64_t vocabulary, int64_t steps,
+  static Batches random(uint64_t seed, int64_t vocabulary,
                         const BatchGeometry &geometry);
 
+  /// Steps of the file; 0 for random ones, which do not end.
   int64_t steps() const { return stepCount; }
 
   /// The tokens or labels of one micro-step, a tensor on each rank.
   RankValues tokens(int64_t step, int64_t microStep) const {
-    return slice(tokenData, step, microStep);
+    return deal(step, microStep, /*labels=*/false);
   }
   RankValues labels(int64_t step, int64_t microStep) const {
-    return slice(labelData, step, microStep);
+    return deal(step, microStep, /*labels=*/true);
   }
 
 private:
-  RankValues slice(const std::vector<double> &data, int64_t step,
-                   int64_t microStep) const;
+  RankValues deal(int64_t step, int64_t microStep, bool labels) const;
+  /// One sequence; rows count on from step to step.
+  std::vector<double> row(int64_t index, bool labels) const;
 
   BatchGeometry geometry;
   int64_t stepCount = 0;
   std::vector<double> tokenData; ///< [steps, rows, sequence]
   std::vector<double> labelData;
+  uint64_t seed = 0;
+  int64_t vocabulary = 0; ///< Of random tokens.
 };
 
 } // namespace ciuic::oracle

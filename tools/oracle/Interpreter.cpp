@@ -102,6 +102,9 @@ FailureOr<Interpreter> Interpreter::create(ModuleOp module,
   if (options.ranks != 0 && options.ranks != ranks)
     return module.emitError() << "is made for the " << ranks << " ranks of "
                               << axis << ", expected " << options.ranks;
+  if (ranks > kMaxRanks)
+    return module.emitError()
+           << "has " << ranks << " ranks, expected at most " << kMaxRanks;
   Interpreter interpreter(module, options.exact, ranks);
   for (auto state : module.getOps<train::StateOp>()) {
     auto zero = std::make_shared<Tensor>(*describe(state.getTensorType()));

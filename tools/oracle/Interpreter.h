@@ -22,6 +22,9 @@ namespace ciuic::oracle {
 /// Registers the dialects of the modules that can run.
 void registerDialects(mlir::DialectRegistry &registry);
 
+/// More ranks than these are refused.
+inline constexpr int64_t kMaxRanks = 1024;
+
 struct InterpreterOptions {
   /// Compute in f64 throughout: no result is rounded to its type.
   bool exact = false;

@@ -52,7 +52,7 @@ using TensorRef = std::shared_ptr<const Tensor>;
 using RankValues = llvm::SmallVector<TensorRef, 4>;
 
 /// Tensors of more elements than this are refused, not allocated.
-inline constexpr int64_t kMaxElements = int64_t(1) << 30;
+inline constexpr int64_t kMaxElements = int64_t(1) << 28;
 
 /// Type and shape of `type`, its data left empty: a static tensor, or a scalar
 /// (held as a tensor without dimensions). None for types that the oracle does

@@ -80,8 +80,8 @@ TEST(Batches, RefusesWhatDoesNotFit) {
 
 // The same global batch however it is dealt out; labels are the next tokens.
 TEST(Batches, RandomTokensIgnoreTheGeometry) {
-  Batches whole = Batches::random(5, 100, 2, {1, 1, 4, 8});
-  Batches dealt = Batches::random(5, 100, 2, {2, 2, 1, 8});
+  Batches whole = Batches::random(5, 100, {1, 1, 4, 8});
+  Batches dealt = Batches::random(5, 100, {2, 2, 1, 8});
   Numbers all = whole.tokens(1, 0)[0]->data, labels;
   Numbers joined;
   for (int64_t micro : {0, 1})
