@@ -412,13 +412,19 @@ Status Job::resume(const CheckpointReader &reader) {
                             read(slot)));
   }
   // Scalars that the checkpoint has not (a loss scale, say, of a run that had
-  // none) stay as they were initialised.
-  for (const auto &[name, value] : reader.state().scalars)
-    if (const abi::State *state = findState(name);
-        state && state->role == abi::Role::Scalar && state->bucket < 0 &&
-        elementsOf(*state) == 1)
-      for (uint32_t rank = 0; rank < tables->ranks; ++rank)
-        storeScalar(runner->resolve(state->view, rank), value);
+  // none) stay as they were initialised; so does a scale that is fixed, here
+  // or there: only a dynamic one was found out by the run.
+  const auto &scalars = reader.state().scalars;
+  bool dynamicScale =
+      findState("scaler.iteration") && scalars.count("scaler.iteration");
+  for (const auto &[name, value] : scalars) {
+    const abi::State *state = findState(name);
+    if (!state || state->role != abi::Role::Scalar || state->bucket >= 0 ||
+        elementsOf(*state) != 1 || (name == "loss_scale" && !dynamicScale))
+      continue;
+    for (uint32_t rank = 0; rank < tables->ranks; ++rank)
+      storeScalar(runner->resolve(state->view, rank), value);
+  }
   return {};
 }
 

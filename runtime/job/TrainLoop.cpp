@@ -20,6 +20,9 @@ using Clock = std::chrono::steady_clock;
 /// Skipped steps in a row whose loss is not finite before a run gives up.
 constexpr uint64_t mostNotFinite = 20;
 
+/// Among a checkpoint's scalars: sequences of one step.
+constexpr const char *batchKey = "data.sequences_per_step";
+
 double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -143,6 +146,14 @@ Status Trainer::begin() {
       log->note(fmt::format("warning: the run was started with seed {}, the "
                             "data is now drawn with {}",
                             state.seed, options.seed));
+    // The place in the data is a number of batches.
+    auto batch = state.scalars.find(batchKey);
+    if (batch != state.scalars.end() &&
+        batch->second != static_cast<double>(loader->sequencesPerStep()))
+      log->note(fmt::format("warning: the run was saved with {:g} sequences a "
+                            "step, now there are {}: the data does not go on "
+                            "where it was",
+                            batch->second, loader->sequencesPerStep()));
     done = state.step;
     skipped = state.skippedSteps;
     savedAt = done;
@@ -215,6 +226,7 @@ Status Trainer::save() {
   state.seed = options.seed;
   state.fingerprint = job->fingerprint();
   state.scalars = job->scalars();
+  state.scalars[batchKey] = static_cast<double>(loader->sequencesPerStep());
   CIUIC_TRY_ASSIGN(std::string folder, writer.save(state));
   savedAt = done;
   log->note("saved " + folder);

@@ -19,6 +19,8 @@ struct BigramShape {
   bool sharded = false; ///< Chunks of everything, else everything whole.
   bool half = false;    ///< A bf16 parameter with an f32 master.
   double lr = 0.05;
+  double lossScale = 0; ///< Of a state that nothing reads; 0: none.
+  bool dynamicScale = false;
 };
 
 inline constexpr int64_t bigramVocabulary = 259;
@@ -72,6 +74,11 @@ public:
     abi::View lr = scalarState("report.lr");
     abi::View skip = scalarState("report.skip");
     abi::View scale = scalarState("one", DType::F32, 1);
+
+    if (shape.lossScale > 0)
+      scalarState("loss_scale", DType::F32, shape.lossScale);
+    if (shape.dynamicScale)
+      scalarState("scaler.iteration", DType::I32);
 
     // The whole bucket, and the table inside it.
     abi::View whole = shape.sharded ? flat("whole", elements, type) : param;

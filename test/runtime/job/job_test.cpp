@@ -163,6 +163,17 @@ TEST_F(JobTest, ResumesInAnotherLayout) {
     EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]);
 }
 
+// A fixed loss scale is the job's own; one that was found out is resumed.
+TEST_F(JobTest, ResumesDynamicLossScaleOnly) {
+  for (bool dynamic : {false, true}) {
+    Run saver = start({.lossScale = 64, .dynamicScale = true});
+    std::string saved = save(saver, dynamic ? "to-dynamic" : "to-fixed");
+    Run run = start({.lossScale = 8, .dynamicScale = dynamic});
+    resume(run, saved);
+    EXPECT_EQ(run.job->scalar("loss_scale"), dynamic ? 64 : 8);
+  }
+}
+
 // Another model's checkpoint is refused.
 TEST_F(JobTest, RefusesAnotherModelsCheckpoint) {
   Run run = start({});
