@@ -101,7 +101,7 @@ Status oracle::checkGradients(Run &run, const Batches &batches,
     largest = std::fmax(largest, std::fabs(slope.analytic));
 
   // Gradients are those of scale * (summed loss) / slots.
-  double seed = run.number("loss_scale").value_or(1.0) / run.slots(geometry);
+  double seed = run.stepScale() / run.slots(geometry);
   for (Slope &slope : slopes) {
     const NamedTensor &parameter = *run.layout().find(slope.name);
     // A small step drowns in rounding, a large one in curvature, and where

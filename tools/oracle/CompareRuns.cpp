@@ -112,10 +112,7 @@ Status oracle::compareRuns(const ComparedRun &a, const ComparedRun &b,
 
   std::vector<Worst> all;
   all.push_back(Worst{.kind = "losses"});
-  double gradientFactor = 1.0; // Each side's are those of its scaled loss.
   for (int64_t step = 0; step < steps; ++step) {
-    gradientFactor = a.run.number("loss_scale").value_or(1.0) /
-                     b.run.number("loss_scale").value_or(1.0);
     CIUIC_TRY_ASSIGN(rt::OrderedJson left, takeStep(a, step, micro, apply));
     CIUIC_TRY_ASSIGN(rt::OrderedJson right, takeStep(b, step, micro, apply));
     for (const char *key : {"loss", "tokens", "grad_norm", "lr"})
@@ -124,6 +121,8 @@ Status oracle::compareRuns(const ComparedRun &a, const ComparedRun &b,
                         relativeDifference({left[key].get<double>()},
                                            {right[key].get<double>()}));
   }
+  // Each side's gradients are those of its scaled loss.
+  double gradientFactor = a.run.stepScale() / b.run.stepScale();
   for (auto [role, kind] : {std::pair(train::Role::Parameter, "parameters"),
                             std::pair(train::Role::Master, "masters"),
                             std::pair(train::Role::Moment, "moments"),

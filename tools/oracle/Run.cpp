@@ -90,7 +90,7 @@ double Run::slots(const BatchGeometry &geometry) const {
 
 double Run::meanFactor(const BatchGeometry &geometry) const {
   double labelled = std::max(number("metric.tokens").value_or(1.0), 1.0);
-  return slots(geometry) / labelled / number("loss_scale").value_or(1.0);
+  return slots(geometry) / labelled / scale;
 }
 
 int64_t Run::vocabulary() const {
@@ -124,6 +124,7 @@ Result<std::vector<RankValues>> Run::call(StringRef function,
 }
 
 void Run::clearSums() {
+  scale = number("loss_scale").value_or(1.0);
   for (auto state : machine.getModule().getOps<train::StateOp>())
     if (state.getRole() == train::Role::Gradient ||
         state.getRole() == train::Role::Metric)

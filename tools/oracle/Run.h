@@ -66,7 +66,10 @@ public:
   /// labelled tokens: undoes the loss scale and the division by slots.
   double meanFactor(const BatchGeometry &geometry) const;
 
-  /// Sets gradients and metrics to what they start a step with.
+  /// The loss scale with which the last step ran; 1 without one.
+  double stepScale() const { return scale; }
+
+  /// Begins a step: sets gradients and metrics to what they start with.
   void clearSums();
 
   /// Runs a function by name.
@@ -85,6 +88,7 @@ private:
 
   Interpreter machine;
   Layout names;
+  double scale = 1.0;
 };
 
 } // namespace ciuic::oracle
