@@ -9,28 +9,29 @@
 
 inline constexpr int64_t sliceDepth = 256;
 
-/// to[k][r] = A(i0 + r, k0 + k) for r < rows, zero for r up to `block`.
+/// Panels of `block` rows of A one after another, each as to[k][r] =
+/// A(i0 + r, k) for k < depth; rows past the last are zero. `temporary` has
+/// room for one row of all panels, and for `block` rows of `depth`.
+template <int block>
 static void packPanels(abi::DType type, const void *from, int64_t row,
-                       int64_t column, int64_t rows, int64_t depth,
-                       int64_t block, float *to, float *temporary) {
+                       int64_t column, int64_t rows, int64_t depth, float *to,
+                       float *temporary) {
+  if (row == 1) {
+    // Contiguous across panels: a row at a time.
+    for (int64_t p = 0; p < depth; ++p) {
+      convert(type, at(type, from, p * column), abi::DType::F32, temporary,
+              rows);
+      for (int64_t i = rows; i < roundUp(rows, block); ++i)
+        temporary[i] = 0.0f;
+      for (int64_t i0 = 0; i0 < rows; i0 += block)
+        __builtin_memcpy(to + i0 * depth + p * block, temporary + i0,
+                         block * sizeof(float));
+    }
+    return;
+  }
   for (int64_t i0 = 0; i0 < rows; i0 += block) {
     int64_t count = least(block, rows - i0);
     float *panelTo = to + i0 * depth;
-    if (row == 1) {
-      // Contiguous across the panel: one short copy for each k.
-      withType(type, [&](auto *tag) {
-        auto *x = static_cast<const CIUIC_TYPE(tag) *>(from) + i0;
-        for (int64_t p = 0; p < depth; ++p) {
-          float *CIUIC_RESTRICT y = panelTo + p * block;
-          CIUIC_SIMD
-          for (int64_t r = 0; r < count; ++r)
-            y[r] = toFloat(x[p * column + r]);
-          for (int64_t r = count; r < block; ++r)
-            y[r] = 0.0f;
-        }
-      });
-      continue;
-    }
     if (count < block)
       for (int64_t i = 0; i < depth * block; ++i)
         panelTo[i] = 0.0f;
@@ -54,10 +55,10 @@ static void gemm(const GemmBlock &g) {
 
   for (int64_t k0 = 0; k0 < g.k; k0 += sliceDepth) {
     int64_t depth = least(sliceDepth, g.k - k0);
-    packPanels(g.aType, at(g.aType, g.a, k0 * g.aColumn), g.aRow, g.aColumn,
-               g.m, depth, mostRows, aPanels, temporary);
-    packPanels(g.bType, at(g.bType, g.b, k0 * g.bRow), g.bColumn, g.bRow, g.n,
-               depth, panel, bPanels, temporary);
+    packPanels<mostRows>(g.aType, at(g.aType, g.a, k0 * g.aColumn), g.aRow,
+                         g.aColumn, g.m, depth, aPanels, temporary);
+    packPanels<panel>(g.bType, at(g.bType, g.b, k0 * g.bRow), g.bColumn, g.bRow,
+                      g.n, depth, bPanels, temporary);
     for (int64_t j = 0; j < g.n; j += panel)
       for (int64_t i = 0; i < g.m; i += mostRows)
         tileRows<mostRows>(least(mostRows, g.m - i), panel, depth,

@@ -38,15 +38,42 @@ static void transpose8(const float *from, int64_t fromRow, float *to,
   }
 }
 
+typedef float Vector4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/// The same for i, j < 4.
+static void transpose4(const float *from, int64_t fromRow, float *to,
+                       int64_t toRow) {
+  Vector4 a[4], b[4];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 4; ++i)
+    a[i] = *reinterpret_cast<const Vector4 *>(from + i * fromRow);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 4; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 4, 1, 5);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 6, 3, 7);
+  }
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 2; ++j) {
+    *reinterpret_cast<Vector4 *>(to + 2 * j * toRow) =
+        __builtin_shufflevector(b[j], b[j + 2], 0, 1, 4, 5);
+    *reinterpret_cast<Vector4 *>(to + (2 * j + 1) * toRow) =
+        __builtin_shufflevector(b[j], b[j + 2], 2, 3, 6, 7);
+  }
+}
+
 /// to[j * toRow + i] = from[i * fromRow + j] for i < rows, j < columns.
 static void transpose(const float *from, int64_t fromRow, int64_t rows,
                       int64_t columns, float *to, int64_t toRow) {
-  int64_t fullRows = rows / 8 * 8, fullColumns = columns / 8 * 8;
-  for (int64_t i = 0; i < fullRows; i += 8)
-    for (int64_t j = 0; j < fullColumns; j += 8)
+  int64_t eights = rows / 8 * 8, fours = rows / 4 * 4;
+  int64_t wide = columns / 8 * 8, narrow = columns / 4 * 4;
+  for (int64_t i = 0; i < eights; i += 8)
+    for (int64_t j = 0; j < wide; j += 8)
       transpose8(from + i * fromRow + j, fromRow, to + j * toRow + i, toRow);
+  for (int64_t i = 0; i < fours; i += 4)
+    for (int64_t j = i < eights ? wide : 0; j < narrow; j += 4)
+      transpose4(from + i * fromRow + j, fromRow, to + j * toRow + i, toRow);
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = i < fullRows ? fullColumns : 0; j < columns; ++j)
+    for (int64_t j = i < fours ? narrow : 0; j < columns; ++j)
       to[j * toRow + i] = from[i * fromRow + j];
 }
 
