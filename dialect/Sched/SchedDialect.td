@@ -33,7 +33,7 @@ def Sched_Arena : I32EnumAttr<"Arena", "A memory that holds buffers", [
   let genSpecializedAttr = 0;
 }
 def Sched_ArenaAttr : EnumAttr<Sched_Dialect, Sched_Arena, "arena"> {
-  let assemblyFormat = "$value";
+  let assemblyFormat = "`` $value";
 }
 
 def Sched_Stream : I32EnumAttr<"Stream", "Where a task queues", [
@@ -48,7 +48,7 @@ def Sched_Stream : I32EnumAttr<"Stream", "Where a task queues", [
   let genSpecializedAttr = 0;
 }
 def Sched_StreamAttr : EnumAttr<Sched_Dialect, Sched_Stream, "stream"> {
-  let assemblyFormat = "$value";
+  let assemblyFormat = "`` $value";
 }
 
 def Sched_Access : I32EnumAttr<"Access", "What a task does to a view", [
@@ -91,7 +91,7 @@ def Sched_Kind : I32EnumAttr<"Kind", "What a task does", [
   let genSpecializedAttr = 0;
 }
 def Sched_KindAttr : EnumAttr<Sched_Dialect, Sched_Kind, "kind"> {
-  let assemblyFormat = "$value";
+  let assemblyFormat = "`` $value";
 }
 
 def Sched_ViewAttr : AttrDef<Sched_Dialect, "View"> {
