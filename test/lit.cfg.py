@@ -5,6 +5,7 @@ repository) and the tools of the build's bin folder, FileCheck, not and
 split-file.
 """
 import os
+import shutil
 import lit.formats
 
 config.name = "ciuic"
@@ -22,3 +23,21 @@ config.substitutions.append(("%corpus", config.ciuic_corpus))
 config.substitutions.append(("%source", config.ciuic_source))
 if os.path.isdir(config.ciuic_corpus):
     config.available_features.add("corpus")
+
+
+def cpu_flags():
+    """The instruction sets of this machine, as Linux names them."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    return set(line.split())
+    except OSError:
+        pass
+    return set()
+
+
+if {"avx2", "fma", "f16c", "bmi2"} <= cpu_flags():
+    config.available_features.add("x86-64-v3")
+if shutil.which("nvcc") and shutil.which("g++-12"):
+    config.available_features.add("nvcc")

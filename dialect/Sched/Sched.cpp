@@ -32,6 +32,22 @@ void SchedDialect::initialize() {
       >();
 }
 
+/// The numbers that a module carries.
+LogicalResult SchedDialect::verifyOperationAttribute(Operation *op,
+                                                     NamedAttribute attribute) {
+  constexpr int64_t mostRanks = 65536;
+  bool isRanks = attribute.getName() == kRanksAttr;
+  int64_t least = isRanks ? 1 : 0, most = isRanks ? mostRanks : INT64_MAX;
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!isa<ModuleOp>(op) || !number || !number.getType().isInteger(64) ||
+      number.getInt() < least || number.getInt() > most)
+    return op->emitOpError()
+           << "has " << attribute.getName() << " = " << attribute.getValue()
+           << ", expected an i64 from " << least << " to " << most
+           << " on the module";
+  return success();
+}
+
 int64_t ciuic::sched::getRanks(Operation *op) {
   auto module =
       isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();

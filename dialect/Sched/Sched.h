@@ -15,6 +15,9 @@ namespace ciuic::sched {
 /// Offsets of buffers in an arena are multiples of this many bytes.
 inline constexpr int64_t kBufferAlignment = 256;
 
+/// No buffer or view is larger, so that sums of thousands fit 64 bits.
+inline constexpr int64_t kMostBytes = int64_t{1} << 48;
+
 /// The number of ranks, an integer attribute on the module; 1 if absent.
 inline constexpr llvm::StringLiteral kRanksAttr = "sched.ranks";
 int64_t getRanks(mlir::Operation *op);

@@ -20,7 +20,12 @@ def Sched_Dialect : Dialect {
     done; nothing else orders tasks. Operands are views of `sched.buffer`s,
     which live in arenas and, once allocated, have offsets. The program is the
     same for every rank: a rank shows only as `rank * stride` in a view.
+
+    The module says how many ranks run it, `sched.ranks` (1 to 65536), and,
+    once allocated, how large one rank's arenas are, `sched.arena.device` and
+    `sched.arena.host`, in bytes; all are of type i64.
   }];
+  let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }
@@ -100,6 +105,11 @@ def Sched_ViewAttr : AttrDef<Sched_Dialect, "View"> {
   let description = [{
     Row-major and dense from byte `offset + rank * rank_stride` of `buffer`.
     The bytes a view can touch over all ranks follow from it.
+
+    Constraints:
+    - (C1) no offset or stride is negative.
+    - (C2) the type has a static shape of at most 2 dimensions, elements of
+      whole bytes, and at most 2^48 bytes.
 
     Example: `#sched.view<read @buf.h [256] : tensor<64x128xf32>>`,
     with a rank: `#sched.view<update @buf.w [0 + rank * 512] : ...>`.

@@ -2,6 +2,7 @@
 #include "dialect/Sched/Sched.h"
 #include "dialect/Train/Train.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ciuic::sched;
@@ -10,13 +11,24 @@ LogicalResult ViewAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                Access access, FlatSymbolRefAttr buffer,
                                int64_t offset, int64_t rankStride,
                                RankedTensorType type) {
+  // (C1)
   if (offset < 0 || rankStride < 0)
     return emitError() << "view of " << buffer << " starts at " << offset
                        << " + rank * " << rankStride
                        << ", expected no negative offset";
+  // (C2)
   if (!type.hasStaticShape() || type.getRank() > 2)
     return emitError() << "view of " << buffer << " has type " << type
                        << ", expected a static shape of at most 2 dimensions";
+  Type element = type.getElementType();
+  if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() % 8 != 0)
+    return emitError() << "view of " << buffer << " has elements of " << element
+                       << ", expected numbers of whole bytes";
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  for (int64_t size : type.getShape())
+    if (llvm::MulOverflow(bytes, size, bytes) || bytes > kMostBytes)
+      return emitError() << "view of " << buffer << " has type " << type
+                         << ", expected at most 2^48 bytes";
   return success();
 }
 
@@ -30,15 +42,21 @@ ViewAttr ViewAttr::withAccess(Access access) {
 LogicalResult BufferOp::verify() {
   // (C1)
   auto bytes = static_cast<int64_t>(getBytes());
-  if (bytes < 1)
-    return emitOpError() << "has " << bytes << " bytes, expected at least 1";
-  if (getAt() && static_cast<int64_t>(*getAt()) % kBufferAlignment != 0)
-    return emitOpError() << "lies at " << *getAt()
-                         << ", expected a multiple of " << kBufferAlignment;
+  if (bytes < 1 || bytes > kMostBytes)
+    return emitOpError() << "has " << bytes << " bytes, expected 1 to 2^48";
+  constexpr int64_t mostOffset = int64_t{1} << 60;
+  if (auto at = static_cast<int64_t>(getAt().value_or(0));
+      at < 0 || at > mostOffset || at % kBufferAlignment != 0)
+    return emitOpError() << "lies at " << at << ", expected a multiple of "
+                         << kBufferAlignment << " from 0 to 2^60";
   // (C2)
   if (getState() && getProgram())
     return emitOpError() << "belongs to state " << getStateAttr()
                          << " and to program " << getProgramAttr()
+                         << ", expected one of them at most";
+  if (getConstant() && (getState() || getProgram()))
+    return emitOpError() << "is a constant and belongs to "
+                         << (getState() ? getStateAttr() : getProgramAttr())
                          << ", expected one of them at most";
   return success();
 }
@@ -48,11 +66,13 @@ LogicalResult KernelOp::verify() {
   // (C1)
   if (block.getNumArguments() == 0 || !block.getArgument(0).getType().isIndex())
     return emitOpError() << "takes no row; expected an index first";
-  for (BlockArgument argument : block.getArguments().drop_front())
-    if (!isa<MemRefType>(argument.getType()))
+  for (BlockArgument argument : block.getArguments().drop_front()) {
+    auto memref = dyn_cast<MemRefType>(argument.getType());
+    if (!memref || !memref.hasStaticShape() || !memref.getLayout().isIdentity())
       return emitOpError() << "argument " << argument.getArgNumber()
                            << " has type " << argument.getType()
-                           << ", expected a memref";
+                           << ", expected a dense memref of static shape";
+  }
   auto memrefs = static_cast<int64_t>(block.getNumArguments()) - 1;
   auto outputs = static_cast<int64_t>(getOutputs());
   if (outputs < 1 || outputs > memrefs)
@@ -77,7 +97,96 @@ void TaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getDone(), stringifyKind(getKind()));
 }
 
+namespace {
+/// How much a kind takes; `most` of views counts the one that may be left out.
+/// More ints than `ints` come in pairs, for kinds that take ranges.
+struct Signature {
+  unsigned fewestViews, mostViews, ints, reals;
+  bool ranges = false;
+};
+} // namespace
+
+/// In the order of Kind; see abi::TaskKind.
+static Signature signatureOf(Kind kind) {
+  switch (kind) {
+  case Kind::Launch:
+    return {1, ~0u, 2, 0};
+  case Kind::Gemm:
+    return {3, 4, 3, 0};
+  case Kind::AttentionForward:
+    return {5, 5, 3, 1};
+  case Kind::AttentionBackward:
+    return {9, 9, 3, 1};
+  case Kind::Embedding:
+    return {3, 3, 0, 0};
+  case Kind::EmbeddingGrad:
+    return {3, 3, 1, 0};
+  case Kind::CrossEntropy:
+  case Kind::CrossEntropyGrad:
+    return {5, 5, 0, 0};
+  case Kind::ColumnSum:
+    return {2, 2, 0, 0};
+  case Kind::NormWeightGrad:
+    return {4, 4, 0, 0};
+  case Kind::Copy:
+    return {2, 2, 0, 0};
+  case Kind::Zero:
+    return {1, 1, 0, 0};
+  case Kind::Accumulate:
+    return {2, 2, 1, 0};
+  case Kind::AllGather:
+    return {2, 2, 0, 0};
+  case Kind::ReduceScatter:
+  case Kind::AllReduce:
+    return {2, 2, 1, 0};
+  case Kind::SquareSum:
+  case Kind::SumSlots:
+    return {2, 2, 0, 0};
+  case Kind::GradScale:
+    return {6, 6, 1, 2};
+  case Kind::LearningRate:
+    return {2, 2, 4, 5};
+  case Kind::Advance:
+    return {3, 3, 0, 0};
+  case Kind::UpdateLossScale:
+    return {10, 10, 3, 1};
+  case Kind::Adam:
+    return {8, 9, 3, 4, /*ranges=*/true};
+  case Kind::Sgd:
+    return {6, 7, 2, 2, /*ranges=*/true};
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// (C4)
+static LogicalResult verifySignature(TaskOp task) {
+  Signature takes = signatureOf(task.getKind());
+  size_t views = task.getViews().size(), ints = task.getInts().size(),
+         reals = task.getReals().size();
+  bool hasInts = takes.ranges
+                     ? ints >= takes.ints && (ints - takes.ints) % 2 == 0
+                     : ints == takes.ints;
+  if (views < takes.fewestViews || views > takes.mostViews || !hasInts ||
+      reals != takes.reals)
+    return task.emitOpError()
+           << "of kind " << stringifyKind(task.getKind()) << " has " << views
+           << " views, " << ints << " ints and " << reals << " reals, expected "
+           << takes.fewestViews
+           << (takes.mostViews > takes.fewestViews ? " or more" : "") << ", "
+           << takes.ints << (takes.ranges ? " and pairs" : "") << ", and "
+           << takes.reals;
+  if (task.getKind() == Kind::Gemm)
+    for (Attribute attr : task.getViews().getValue().take_front(3))
+      if (RankedTensorType type = cast<ViewAttr>(attr).getType();
+          type.getRank() != 2)
+        return task.emitOpError()
+               << "multiplies " << type << ", expected matrices";
+  return success();
+}
+
 LogicalResult TaskOp::verify() {
+  if (failed(verifySignature(*this)))
+    return failure();
   // (C2)
   if ((getKind() == Kind::Launch) != getKernel().has_value())
     return emitOpError() << "of kind " << stringifyKind(getKind())
@@ -96,12 +205,22 @@ static LogicalResult verifyView(TaskOp task, ViewAttr view,
            << "\"" << task.getName() << "\" views " << view.getBuffer()
            << ", which is no sched.buffer of this module";
   auto bytes = static_cast<int64_t>(buffer.getBytes());
-  int64_t last = view.getOffset() + (ranks - 1) * view.getRankStride();
+  int64_t last = 0;
+  if (llvm::MulOverflow(ranks - 1, view.getRankStride(), last) ||
+      llvm::AddOverflow(last, view.getOffset(), last))
+    last = INT64_MAX;
   if (view.getBytes() > bytes || last > bytes - view.getBytes())
     return task.emitOpError()
            << "\"" << task.getName() << "\" views " << view.getBytes()
            << " bytes at " << last << " of " << view.getBuffer()
            << ", which has " << bytes;
+  // (C5)
+  auto program = task->getParentOfType<ProgramOp>();
+  if (buffer.getProgram() && *buffer.getProgram() != program.getSymName())
+    return task.emitOpError()
+           << "\"" << task.getName() << "\" of program @"
+           << program.getSymName() << " views " << view.getBuffer()
+           << ", which belongs to program " << buffer.getProgramAttr();
   return success();
 }
 

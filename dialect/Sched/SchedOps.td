@@ -18,8 +18,9 @@ def Sched_BufferOp : Sched_Op<"buffer", [Symbol]> {
     or a constant. `at` is the offset in bytes that `allocate` decides.
 
     Constraints:
-    - (C1) `bytes` is positive; `at` is a multiple of 256.
-    - (C2) a buffer has at most one of `state` and `program`.
+    - (C1) `bytes` is from 1 to 2^48; `at` is a multiple of 256
+      from 0 to 2^60.
+    - (C2) a buffer has at most one of `state`, `program` and `constant`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$bytes,
                        Sched_ArenaAttr:$arena,
@@ -45,7 +46,8 @@ def Sched_KernelOp : Sched_Op<"kernel", [
     layout or rank, so equal bodies are one kernel.
 
     Constraints:
-    - (C1) the block takes an index and then memrefs.
+    - (C1) the block takes an index and then memrefs of static shape, each
+      element after the other.
     - (C2) only the last `outputs` memrefs are stored to.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$outputs,
@@ -85,6 +87,9 @@ def Sched_TaskOp : Sched_Op<"task", [
     - (C2) a `launch` names a kernel of this module whose arguments have its
       views' shapes and element types; no other kind names one.
     - (C3) `after` names events of earlier tasks of the program (by SSA).
+    - (C4) there are as many views, ints and reals as the kind takes, and a
+      product's operands are matrices.
+    - (C5) a buffer `of` a program is viewed by that program's tasks alone.
 
     Example:
 

@@ -88,11 +88,11 @@ std::string Writer::cmakeLists() const {
 }
 
 LogicalResult Writer::printAll() {
-  std::string kernels = "// The kernels of " + options.facts.model +
+  std::string kernels = "// The kernels of " + escaped(options.facts.model) +
                         ": each does rows [begin, end) of its work.\n"
                         "#include \"runtime/kernels/host/Kernel.h\"\n\n"
                         "using namespace ciuic::kernel;\n";
-  std::string cuda = "// The kernels of " + options.facts.model +
+  std::string cuda = "// The kernels of " + escaped(options.facts.model) +
                      ": a block a row.\n"
                      "#include \"runtime/kernels/cuda/Kernel.cuh\"\n";
   for (auto kernel : module.getOps<sched::KernelOp>()) {

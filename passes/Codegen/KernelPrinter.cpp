@@ -4,8 +4,11 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Codegen/ProgramPrinter.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace ciuic;
@@ -69,24 +72,31 @@ FailureOr<std::string> Printer::typeName(Type type, Operation *op) {
 }
 
 std::string Printer::literal(arith::ConstantOp constant) {
-  if (auto integer = dyn_cast<IntegerAttr>(constant.getValue()))
+  Type type = constant.getType();
+  if (auto integer = dyn_cast<IntegerAttr>(constant.getValue())) {
+    if (type.isInteger(1))
+      return integer.getValue().isZero() ? "false" : "true";
     return std::to_string(integer.getInt());
+  }
+  // Exact in f64, whatever the type; digits that read back as the same bits.
   auto real = cast<FloatAttr>(constant.getValue()).getValue();
-  bool lost;
-  real.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);
+  bool lost, isDouble = type.isF64();
+  real.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
   std::string text;
   if (real.isNaN()) {
-    text = "__builtin_nanf(\"\")";
+    text = isDouble ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
   } else if (real.isInfinity()) {
-    text = real.isNegative() ? "-__builtin_inff()" : "__builtin_inff()";
+    text = isDouble ? "__builtin_inf()" : "__builtin_inff()";
   } else {
-    llvm::raw_string_ostream(text)
-        << llvm::format("%.9g", static_cast<double>(real.convertToFloat()));
+    llvm::raw_string_ostream(text) << llvm::format(
+        isDouble ? "%.17g" : "%.9g", std::abs(real.convertToDouble()));
     if (text.find_first_of(".e") == std::string::npos)
       text += ".0";
-    text += "f";
+    text += isDouble ? "" : "f";
   }
-  Type type = constant.getType();
+  // In parentheses, or the minus of a negation would make it a decrement.
+  if (real.isNegative() && !real.isNaN())
+    text = "(-" + text + ")";
   if (type.isF16() || type.isBF16())
     text = (type.isF16() ? "fromFloat<f16>(" : "fromFloat<bf16>(") + text + ")";
   return text;
@@ -307,7 +317,7 @@ LogicalResult Printer::printBlock(Block &block) {
 void Printer::printHead() {
   os << "/// " << kernel.getSymName();
   if (kernel.getOrigin())
-    os << ": first for " << *kernel.getOrigin();
+    os << ": first for " << escaped(*kernel.getOrigin());
   os << ".\n";
 }
 
@@ -315,6 +325,9 @@ LogicalResult Printer::print() {
   Block &block = kernel.getBody().front();
   auto memrefs = block.getArguments().drop_front();
   unsigned inputs = memrefs.size() - kernel.getOutputs();
+  if (!isIdentifier(kernel.getSymName()))
+    return kernel.emitOpError() << "has the name \"" << kernel.getSymName()
+                                << "\", which is no C++ identifier";
   printHead();
   SmallVector<std::string> types;
   for (auto [i, argument] : llvm::enumerate(memrefs)) {

@@ -3,6 +3,7 @@
 #include "dialect/Comm/Comm.h"
 #include "passes/Sched/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -59,16 +60,24 @@ InputFacts codegen::readInputs(ModuleOp module) {
   module.walk([&](TaskOp task) {
     for (Attribute attr : task.getViews()) {
       auto view = cast<ViewAttr>(attr);
-      if (view.getBuffer().getValue() != "buf.tokens")
+      if (view.getBuffer().getValue() != "buf.tokens" ||
+          view.getType().getRank() != 2)
         continue;
       inputs.microBatch = view.getType().getDimSize(0);
       inputs.sequence = view.getType().getDimSize(1);
     }
-    if (task.getKind() == Kind::Embedding)
+    if (task.getKind() == Kind::Embedding &&
+        cast<ViewAttr>(task.getViews()[1]).getType().getRank() == 2)
       inputs.vocabulary =
           cast<ViewAttr>(task.getViews()[1]).getType().getDimSize(0);
   });
   return inputs;
+}
+
+bool codegen::isIdentifier(StringRef text) {
+  return !text.empty() && !llvm::isDigit(text.front()) &&
+         llvm::all_of(text,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 /// A double that reads back as the same bits.
@@ -171,6 +180,9 @@ static StringRef streamName(Stream stream) {
 
 LogicalResult Printer::printProgram(ProgramOp program) {
   std::string name = program.getSymName().str();
+  if (!isIdentifier(name))
+    return program.emitOpError()
+           << "has the name \"" << name << "\", which is no C++ identifier";
   os << "//===-- " << name << " --===//\n\n";
   llvm::DenseMap<Value, unsigned> numbers;
   std::string taskText, waitText, intText, realText;
@@ -225,7 +237,8 @@ LogicalResult Printer::printProgram(ProgramOp program) {
   os << "constexpr uint32_t " << name << "_waits[] = {" << waitText << "0};\n";
   os << "constexpr int64_t " << name << "_ints[] = {" << intText << "0};\n";
   os << "constexpr double " << name << "_reals[] = {" << realText << "0};\n";
-  os << "constexpr Task " << name << "_tasks[] = {\n" << taskText << "};\n\n";
+  os << "constexpr Task " << name << "_tasks[] = {\n"
+     << taskText << "    {}};\n\n";
   std::string entry;
   llvm::raw_string_ostream(entry)
       << "    {\"" << name << "\", " << name << "_tasks, " << count << ", "
@@ -385,7 +398,12 @@ void Printer::printBundle() {
 LogicalResult Printer::print() {
   if (!module->hasAttr(kDeviceArena) || !module->hasAttr(kHostArena))
     return module.emitError() << "has no arenas; expected allocated IR";
-  os << "// The task program of " << facts.model
+  if (module.getOps<BufferOp>().empty() || module.getOps<ProgramOp>().empty())
+    return module.emitError() << "has no programs; there is nothing to run";
+  for (auto buffer : module.getOps<BufferOp>())
+    if (!buffer.getAt())
+      return buffer.emitOpError() << "has no offset; expected allocated IR";
+  os << "// The task program of " << escaped(facts.model)
      << ": constant tables, a line a task.\n"
      << "// Records and their meaning: runtime/abi/Program.h.\n"
      << "#include \"runtime/abi/Program.h\"\n\n"

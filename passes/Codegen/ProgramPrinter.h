@@ -28,8 +28,11 @@ InputFacts readInputs(mlir::ModuleOp module);
 llvm::LogicalResult printProgram(mlir::ModuleOp module, const JobFacts &facts,
                                  llvm::raw_ostream &os);
 
-/// `text` as the inside of a C++ string literal.
+/// `text` as the inside of a C++ string literal, or in a comment of one line.
 std::string escaped(llvm::StringRef text);
+
+/// Letters, digits and underscores, no digit first.
+bool isIdentifier(llvm::StringRef text);
 
 } // namespace ciuic::codegen
 

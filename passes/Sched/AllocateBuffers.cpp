@@ -27,6 +27,12 @@ static std::string inUnits(int64_t bytes) {
   return text;
 }
 
+static StringRef labelOf(BufferOp buffer) {
+  StringRef name = buffer.getSymName();
+  name.consume_front("buf.");
+  return name;
+}
+
 /// Largest first; equal sizes by name, so that plans are reproducible.
 static void sortBySize(SmallVector<BufferOp> &buffers) {
   llvm::sort(buffers, [](BufferOp a, BufferOp b) {
@@ -50,7 +56,9 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
       bool device = arena == Arena::Device;
       module->setAttr(device ? kDeviceArena : kHostArena,
                       builder.getI64IntegerAttr(bytes));
-      int64_t total = device ? bytes : bytes * ranks;
+      int64_t total = bytes;
+      if (!device && llvm::MulOverflow(bytes, ranks, total))
+        total = INT64_MAX;
       int64_t limit = device ? deviceLimit : hostLimit;
       if (limit > 0 && total > limit) {
         refuse(module, arena, total, limit);
@@ -159,8 +167,7 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     sortBySize(holders);
     for (BufferOp buffer : ArrayRef(holders).take_front(10))
       diag.attachNote(module.getLoc())
-          << inUnits(buffer.getBytes()) << " for "
-          << buffer.getSymName().drop_front(StringRef("buf.").size())
+          << inUnits(buffer.getBytes()) << " for " << labelOf(buffer)
           << (buffer.getState() ? ", all the time" : "")
           << (device ? "" : ", for each rank");
   }

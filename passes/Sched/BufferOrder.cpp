@@ -30,8 +30,11 @@ bool BufferOrder::isBefore(const Life &a, const Life &b) {
 }
 
 bool BufferOrder::areOrdered(BufferOp a, BufferOp b) const {
+  // States, inputs and constants live all the time.
+  if (!a.getProgram() || !b.getProgram())
+    return false;
   if (a.getProgramAttr() != b.getProgramAttr())
-    return a.getProgram() && b.getProgram();
+    return true;
   auto first = lives.find(a.getSymNameAttr());
   auto second = lives.find(b.getSymNameAttr());
   if (first == lives.end() || second == lives.end())

@@ -25,7 +25,8 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
   void runOnOperation() final {
     ModuleOp module = getOperation();
     if (prefetch < 0 || depth < 1) {
-      module.emitError() << "prefetch is " << prefetch << " and depth " << depth
+      module.emitError() << "prefetch is " << prefetch.getValue()
+                         << " and depth " << depth.getValue()
                          << ", expected at least 0 and 1";
       return signalPassFailure();
     }
@@ -80,6 +81,9 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     return op && op.getProgram();
   }
 
+  /// Of a task that moves: (from, to) are views 0 and 1.
+  static bool moves(TaskOp task) { return task.getViews().size() >= 2; }
+
   static StringAttr bufferOf(TaskOp task, unsigned view) {
     return cast<ViewAttr>(task.getViews()[view]).getBuffer().getAttr();
   }
@@ -91,7 +95,8 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
       SmallVector<Transfer> fills;
       for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
         TaskOp op = task;
-        if (op.getStream() != stream || !isTransient(symbols, bufferOf(op, 1)))
+        if (op.getStream() != stream || !moves(op) ||
+            !isTransient(symbols, bufferOf(op, 1)))
           continue;
         Transfer fill{static_cast<unsigned>(number), 0, 0};
         for (const Touch &touch :
@@ -136,7 +141,8 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
       SmallVector<Transfer> drains;
       for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
         TaskOp op = task;
-        if (op.getStream() != stream || !isTransient(symbols, bufferOf(op, 0)))
+        if (op.getStream() != stream || !moves(op) ||
+            !isTransient(symbols, bufferOf(op, 0)))
           continue;
         const Touch &first =
             tasks.touches().find(bufferOf(op, 0))->second.front();

@@ -28,8 +28,6 @@ LogicalResult ProgramLowering::lowerPack(comm::PackOp pack) {
     end = at + type.getNumElements();
     Place target = whole.sub(at * bytes, type);
     Place source = placeOf(member);
-    if (!source)
-      return pack.emitOpError() << "packs a value that has no place";
     if (source.buffer == target.buffer && source.offset == target.offset)
       continue;
     if (direct)
@@ -51,12 +49,12 @@ LogicalResult ProgramLowering::lowerAccumulate(train::AccumulateOp op) {
     if (directPacks.contains(producer))
       return success(); // Its members are there already.
   Place value = placeOf(op.getValue());
-  if (!value)
-    return op.emitOpError() << "adds a value that has no place";
+  bool first = started.insert(op.getStateAttr().getAttr()).second;
+  bool add = adds || !first;
   task(op, Kind::Accumulate, Stream::Compute,
        {value.view(Access::Read),
-        state.view(adds ? Access::Update : Access::Write)},
-       {adds}, {}, "." + op.getState().str());
+        state.view(add ? Access::Update : Access::Write)},
+       {add}, {}, "." + op.getState().str());
   return success();
 }
 
@@ -65,6 +63,9 @@ static bool reducesInPlace(comm::AllReduceOp op) {
   auto read = op.getInput().getDefiningOp<train::ReadOp>();
   if (!read || !read->hasOneUse())
     return false;
+  for (auto other : read->getBlock()->getOps<train::ReadOp>())
+    if (other != read && other.getState() == read.getState())
+      return false;
   auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
       read, read.getStateAttr());
   return state.getRole() == train::Role::Gradient ||
@@ -83,7 +84,7 @@ LogicalResult ProgramLowering::lowerCommOp(Operation *op) {
       .Case([&](comm::ChunkOp chunk) {
         Place place = placeOf(chunk.getWhole());
         place.type = cast<RankedTensorType>(chunk.getResult().getType());
-        place.rankStride =
+        place.rankStride +=
             place.type.getNumElements() * elementBytes(place.type);
         places[chunk.getResult()] = place;
         return success();
@@ -104,7 +105,7 @@ LogicalResult ProgramLowering::lowerCommOp(Operation *op) {
             {read(gather.getInput()),
              makePlace(gather.getResult(), "gathered." + gather.getUse().str())
                  .view(Access::Write)},
-            {}, {}, "." + gather.getUse().str());
+            {}, {}, gather.getUse());
         followSkip(made, gather.getInput(), gather.getResult());
         return success();
       })
@@ -114,7 +115,7 @@ LogicalResult ProgramLowering::lowerCommOp(Operation *op) {
              {read(reduce.getInput()),
               makePlace(reduce.getResult(), "reduced." + reduce.getUse().str())
                   .view(Access::Write)},
-             {mean}, {}, "." + reduce.getUse().str());
+             {mean}, {}, reduce.getUse());
         return success();
       })
       .Case([&](comm::AllReduceOp reduce) {
@@ -123,7 +124,7 @@ LogicalResult ProgramLowering::lowerCommOp(Operation *op) {
         bool mean = reduce.getReduction() == comm::Reduction::Mean;
         task(op, Kind::AllReduce, Stream::Reduce,
              {read(reduce.getInput()), write(reduce.getResult())}, {mean}, {},
-             "." + reduce.getUse().str());
+             reduce.getUse());
         return success();
       })
       .Default([](Operation *other) {

@@ -1,6 +1,7 @@
 //===- LowerFunction.cpp - Order, views and destinations ------------------===//
 #include "mlir/IR/IRMapping.h"
 #include "passes/TrainToSched/ProgramLowering.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ciuic;
@@ -57,10 +58,11 @@ TaskOp ProgramLowering::task(Operation *origin, Kind kind, Stream stream,
                              ArrayRef<double> reals, StringRef suffix) {
   SmallVector<Attribute> attrs(views.begin(), views.end());
   MLIRContext *context = builder.getContext();
+  bool isWhole = !suffix.empty() && suffix.front() != '.';
   TaskOp made = TaskOp::create(
       builder, origin->getLoc(), EventType::get(context),
       KindAttr::get(context, kind),
-      builder.getStringAttr(nameOf(origin) + suffix),
+      builder.getStringAttr(isWhole ? suffix.str() : nameOf(origin) + suffix),
       StreamAttr::get(context, stream), ValueRange{},
       /*kernel=*/FlatSymbolRefAttr(), builder.getArrayAttr(attrs),
       DenseI64ArrayAttr::get(context, ints),
@@ -99,8 +101,7 @@ void ProgramLowering::inlineRecompute() {
   }
 }
 
-/// The value that `value` is a window into, through unpack and chunk.
-static Value rootOf(Value value) {
+Value sched::rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<comm::UnpackOp, comm::ChunkOp>(op))
       break;
@@ -109,11 +110,16 @@ static Value rootOf(Value value) {
   return value;
 }
 
-/// Whether no op from `before` on (but `before` itself) reads `state`.
+/// Whether no op from `before` on reads `state`, so that `before` may write to
+/// its storage; `before` itself may read it if it can be done in place.
 bool ProgramLowering::isLastReader(train::StateOp state, Operation *before) {
+  // Updates of scalars read all of their operands before they write.
+  bool readsFirst = isa<train::AdvanceOp, train::UpdateLossScaleOp,
+                        train::AdamOp, train::SGDOp>(before);
   auto isLate = [&](Operation *user) {
-    return user->getBlock() == before->getBlock() &&
-           before->isBeforeInBlock(user) && !isa<train::WriteOp>(user);
+    return user == before
+               ? !readsFirst
+               : before->isBeforeInBlock(user) && !isa<train::WriteOp>(user);
   };
   for (auto read : function.getOps<train::ReadOp>()) {
     if (read.getState() != state.getSymName())
@@ -145,6 +151,13 @@ void ProgramLowering::planWrite(train::WriteOp write) {
     destinations[value] = shared.stateOf(write.getStateAttr());
 }
 
+bool ProgramLowering::isAccumulatedOnce(StringRef state) {
+  return llvm::count_if(function.getOps<train::AccumulateOp>(),
+                        [&](train::AccumulateOp op) {
+                          return op.getState() == state;
+                        }) == 1;
+}
+
 /// Lets the producers of a pack's members compute straight into the bucket;
 /// in f32, straight into the accumulator that the pack is added to.
 void ProgramLowering::planPack(comm::PackOp pack) {
@@ -161,7 +174,8 @@ void ProgramLowering::planPack(comm::PackOp pack) {
   if (pack->hasOneUse() && type.getElementType().isF32()) {
     if (auto user = dyn_cast<train::AccumulateOp>(*pack->user_begin())) {
       Place state = shared.stateOf(user.getStateAttr());
-      if (state.type == type && llvm::all_of(pack.getMembers(), isOurs)) {
+      if (state.type == type && isAccumulatedOnce(user.getState()) &&
+          llvm::all_of(pack.getMembers(), isOurs)) {
         whole = state;
         direct = true;
       }
@@ -199,15 +213,21 @@ void ProgramLowering::planDestinations() {
 
 LogicalResult ProgramLowering::finishWrite(train::WriteOp write) {
   Place state = shared.stateOf(write.getStateAttr());
-  if (auto constant = write.getValue().getDefiningOp<arith::ConstantOp>())
-    (void)constant; // Its place is a constant buffer.
   Place value = placeOf(write.getValue());
   if (!value)
     return write.emitOpError() << "has no place for its value";
   if (value.buffer == state.buffer && value.offset == state.offset)
     return success();
-  TaskOp copy = task(write, Kind::Copy, Stream::Compute,
-                     {value.view(Access::Read), state.view(Access::Write)});
+  // Another state's old value may be gone by now.
+  if (auto read = rootOf(write.getValue()).getDefiningOp<train::ReadOp>())
+    for (auto other : function.getOps<train::WriteOp>())
+      if (other.getState() == read.getState())
+        return write.emitOpError() << "copies from @" << read.getState()
+                                   << ", which the function writes too";
+  bool onHosts = arenaOf(write.getValue()) == Arena::Host;
+  TaskOp copy =
+      task(write, Kind::Copy, onHosts ? Stream::Host : Stream::Compute,
+           {value.view(Access::Read), state.view(Access::Write)});
   followSkip(copy, write.getValue(), Value());
   return success();
 }
@@ -220,6 +240,8 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     auto type = dyn_cast<RankedTensorType>(constant.getType());
     auto dense = dyn_cast<SplatElementsAttr>(constant.getValue());
+    if (type && !dense)
+      return op->emitOpError() << "holds different values, expected one";
     bool needsPlace = llvm::any_of(
         op->getUsers(), [](Operation *user) { return !isPointwise(user); });
     if (!needsPlace)
@@ -234,6 +256,13 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   }
   if (isa<func::ReturnOp, train::WriteOp>(op))
     return success();
+  for (Value operand : op->getOperands())
+    if (!placeOf(operand))
+      return op->emitOpError()
+             << "reads a value that has no place, the result of "
+             << (operand.getDefiningOp()
+                     ? operand.getDefiningOp()->getName().getStringRef()
+                     : StringRef("no op"));
   if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
     return lowerAccumulate(accumulate);
   StringRef dialect = op->getName().getDialectNamespace();
@@ -246,7 +275,60 @@ LogicalResult ProgramLowering::lower(Operation *op) {
   return lowerTensorOp(op);
 }
 
+/// Whether the bytes of `type` are at least 1 and can be counted.
+bool sched::hasFiniteSize(RankedTensorType type) {
+  int64_t bytes = 8; // Of the widest element.
+  for (int64_t size : type.getShape())
+    if (size < 1 || llvm::MulOverflow(bytes, size, bytes) || bytes > kMostBytes)
+      return false;
+  return true;
+}
+
+/// What the lowering counts on and IR that was edited may not keep.
+LogicalResult ProgramLowering::check() {
+  FunctionType signature = function.getFunctionType();
+  if (function.isExternal() || !function.getBody().hasOneBlock() ||
+      signature.getNumResults() != 0 ||
+      (signature.getNumInputs() != 0 && signature.getNumInputs() != 2))
+    return function.emitOpError()
+           << "is " << signature
+           << ", expected one block that takes nothing, or tokens and labels, "
+              "and returns nothing";
+  for (Operation &op : function.getBody().front())
+    for (Value result : op.getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      if (!type)
+        continue;
+      if (!type.hasStaticShape() || type.getRank() > 2 ||
+          !type.getElementType().isIntOrFloat() || !hasFiniteSize(type))
+        return op.emitOpError()
+               << "makes " << type
+               << ", expected numbers in a static shape of at most 2 "
+                  "dimensions, of 1 to 2^48 bytes";
+    }
+
+  // A state is read at the start and written or added to once, at the end.
+  llvm::StringMap<Operation *> accumulated, written;
+  for (auto op : function.getOps<train::AccumulateOp>())
+    accumulated[op.getState()] = op;
+  for (auto op : function.getOps<train::WriteOp>()) {
+    if (!written.try_emplace(op.getState(), op).second)
+      return op.emitOpError()
+             << "writes @" << op.getState() << " a second time";
+    if (accumulated.contains(op.getState()))
+      return op.emitOpError() << "writes @" << op.getState()
+                              << ", which the function also adds to";
+  }
+  for (auto op : function.getOps<train::ReadOp>())
+    if (accumulated.contains(op.getState()))
+      return op.emitOpError()
+             << "reads @" << op.getState() << ", which the function adds to";
+  return success();
+}
+
 LogicalResult ProgramLowering::run() {
+  if (failed(check()))
+    return failure();
   inlineRecompute();
   MLIRContext *context = function.getContext();
   OpBuilder moduleBuilder(context);
@@ -309,6 +391,8 @@ LogicalResult ProgramLowering::run() {
     // Views and constants make no task, so a group may reach past them.
     bool makesTask = !isa<train::ReadOp, comm::UnpackOp, comm::ChunkOp,
                           arith::ConstantOp, train::WriteOp>(op);
+    if (isa<comm::UnpackOp, comm::ChunkOp>(op))
+      makesTask = !placeOf(op.getOperand(0)); // A view of one of the group.
     if (makesTask && failed(flush()))
       return failure();
     if (failed(lower(&op)))

@@ -18,8 +18,16 @@ struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
     ModuleOp module = getOperation();
     // The axis of the buckets says how many ranks run the program.
     int64_t ranks = 1;
-    for (auto bucket : module.getOps<comm::BucketOp>())
-      ranks = bucket.getAxis().getSize();
+    comm::BucketOp first;
+    for (auto bucket : module.getOps<comm::BucketOp>()) {
+      first = first ? first : bucket;
+      ranks = first.getAxis().getSize();
+      if (bucket.getAxis() == first.getAxis())
+        continue;
+      bucket.emitOpError() << "lies over " << bucket.getAxis() << ", but @"
+                           << first.getSymName() << " over " << first.getAxis();
+      return signalPassFailure();
+    }
     module->setAttr(kRanksAttr, Builder(module).getI64IntegerAttr(ranks));
 
     ModuleLowering shared(module);
@@ -35,6 +43,12 @@ struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
         programs = {{"eval_first", false}, {"eval_next", true}};
       else if (name == train::kApplyStep)
         programs = {{"apply", false}};
+      if (programs.empty()) {
+        function.emitOpError()
+            << "is no program; expected " << train::kMicroStep << ", "
+            << train::kApplyStep << " or " << train::kEvalStep;
+        return signalPassFailure();
+      }
       for (auto &[programName, adds] : programs)
         if (failed(ProgramLowering(shared, function, programName, adds).run()))
           return signalPassFailure();

@@ -14,13 +14,15 @@ LogicalResult ProgramLowering::lowerOptimizer(
   SmallVector<ViewAttr> views;
   for (auto [i, value] : llvm::enumerate(inPlace)) {
     Place place = placeOf(value);
-    auto hasLaterUser = llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return user != op && op->isBeforeInBlock(user);
-    });
-    if (!place || hasLaterUser)
+    auto root = rootOf(value).getDefiningOp<train::ReadOp>();
+    if (!root)
       return op->emitOpError()
-             << "cannot update operand " << i << " in place: "
-             << (place ? "it is read later" : "it is no state");
+             << "cannot update operand " << i << " in place: it is no state";
+    auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
+        root, root.getStateAttr());
+    if (!isLastReader(state, op))
+      return op->emitOpError()
+             << "cannot update operand " << i << " in place: it is read later";
     places[op->getResult(i)] = place;
     views.push_back(place.view(Access::Update));
     if (i == 0)
@@ -29,15 +31,21 @@ LogicalResult ProgramLowering::lowerOptimizer(
   for (Value input : inputs.drop_front())
     views.push_back(read(input));
 
-  for (Operation *user : op->getResult(0).getUsers())
-    if (isa<arith::TruncFOp>(user)) {
-      if (places.contains(user->getResult(0)))
-        continue;
-      views.push_back(makePlace(user->getResult(0), nameOf(op) + ".half")
-                          .view(Access::Write));
-      skips[user->getResult(0)] = read(skip);
-      break;
+  Place half;
+  for (Operation *user : op->getResult(0).getUsers()) {
+    if (!isa<arith::TruncFOp>(user))
+      continue;
+    Value rounded = user->getResult(0);
+    if (!half) {
+      half = makePlace(rounded, nameOf(op) + ".half");
+      views.push_back(half.view(Access::Write));
     }
+    // Roundings to one type are one value.
+    if (half.type != rounded.getType())
+      continue;
+    places[rounded] = half;
+    skips[rounded] = read(skip);
+  }
   TaskOp made =
       task(op, kind,
            onHost.contains(op->getResult(0)) ? Stream::Host : Stream::Compute,

@@ -72,6 +72,9 @@ LogicalResult ModuleLowering::declareStates() {
        llvm::make_early_inc_range(module.getOps<train::StateOp>())) {
     if (state.getBucket())
       continue; // Stored in its bucket's state.
+    if (!hasFiniteSize(state.getTensorType()))
+      return state.emitOpError() << "holds " << state.getTensorType()
+                                 << ", expected 1 to 2^48 bytes";
     Arena arena =
         state.getSpace() == train::Space::Host ? Arena::Host : Arena::Device;
     auto symbol = FlatSymbolRefAttr::get(state.getSymNameAttr());

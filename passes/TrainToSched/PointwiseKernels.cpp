@@ -45,7 +45,10 @@ void ProgramLowering::planPointwise() {
     for (Value operand : op.getOperands())
       length += stored.contains(operand) ? 0 : lengths.lookup(operand);
     lengths[value] = length;
-    if (length > kLongestExpression ||
+    // Truth values have no storage.
+    bool storable =
+        !cast<ShapedType>(value.getType()).getElementType().isInteger(1);
+    if ((length > kLongestExpression && storable) ||
         llvm::any_of(value.getUsers(),
                      [](Operation *user) { return !isPointwise(user); }))
       stored.insert(value);
@@ -156,6 +159,9 @@ LogicalResult ProgramLowering::lowerPointwiseGroup(ArrayRef<Value> outputs) {
     views.push_back(place.view(Access::Read));
   }
   for (Value output : outputs) {
+    if (cast<ShapedType>(output.getType()).getElementType().isInteger(1))
+      return output.getDefiningOp()->emitOpError()
+             << "makes truth values that an op which is not pointwise reads";
     Place place = makePlace(output);
     outputTypes.push_back(place.type);
     views.push_back(place.view(Access::Write));

@@ -87,10 +87,12 @@ private:
   using Operation = mlir::Operation;
 
   // LowerFunction.cpp
+  mlir::LogicalResult check();
   void inlineRecompute();
   void planDestinations();
   void planPack(comm::PackOp pack);
   void planWrite(train::WriteOp write);
+  bool isAccumulatedOnce(llvm::StringRef state);
   bool isLastReader(train::StateOp state, Operation *before);
   mlir::LogicalResult lower(Operation *op);
   mlir::LogicalResult finishWrite(train::WriteOp write);
@@ -124,6 +126,8 @@ private:
   Place makePlace(Value value, llvm::StringRef hint = "");
   ViewAttr read(Value value) { return placeOf(value).view(Access::Read); }
   ViewAttr write(Value value) { return makePlace(value).view(Access::Write); }
+  /// A task named for its origin and what is done; a suffix without a dot in
+  /// front, such as a collective's use, is the whole name.
   TaskOp task(Operation *origin, Kind kind, Stream stream,
               llvm::ArrayRef<ViewAttr> views, llvm::ArrayRef<int64_t> ints = {},
               llvm::ArrayRef<double> reals = {}, llvm::StringRef suffix = "");
@@ -145,6 +149,8 @@ private:
   llvm::DenseSet<Operation *> directPacks;
   /// Products that add to their destination.
   llvm::DenseSet<Value> addsInPlace;
+  /// States that an accumulation of this program has started.
+  llvm::DenseSet<mlir::StringAttr> started;
   /// Pointwise values that get storage.
   llvm::DenseSet<Value> stored;
   /// Values that are not computed when a step is skipped, and the scalar that
@@ -153,6 +159,12 @@ private:
   /// Values in host memory.
   llvm::DenseSet<Value> onHost;
 };
+
+/// The value that `value` is a window into, through unpack and chunk.
+mlir::Value rootOf(mlir::Value value);
+
+/// Whether the bytes of `type`, of static shape, can be counted, and are not 0.
+bool hasFiniteSize(mlir::RankedTensorType type);
 
 /// Whether `op` works element by element on tensors of one shape.
 bool isPointwise(mlir::Operation *op);

@@ -1,0 +1,33 @@
+// A job that is too large is refused with what it needs, what there is, where it
+// needs most, and who holds that.
+//
+// RUN: not ciuic-opt %s --ciuic-sched-allocate-buffers=device-limit=1023 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: ciuic-opt %s --ciuic-sched-allocate-buffers=device-limit=1024 | FileCheck %s --check-prefix=FITS
+// RUN: not ciuic-opt %s --ciuic-sched-allocate-buffers=host-limit=3999999999 2>&1 | FileCheck %s --check-prefix=HOST
+// RUN: ciuic-opt %s --ciuic-sched-allocate-buffers=host-limit=4000000000 | FileCheck %s --check-prefix=FITS
+
+// The last byte counts. Holders come largest first; @late is not held at the
+// peak and not named.
+// DEVICE: error: {{.*}}does not fit: needs 1024 bytes (1024 bytes) on each device at "b", has 1023 bytes (1023 bytes)
+// DEVICE: note: {{.*}}512 bytes for w, all the time
+// DEVICE: note: {{.*}}256 bytes for b
+// DEVICE: note: {{.*}}256 bytes for a
+// DEVICE-NOT: late
+
+// The host's memory is that of all ranks.
+// HOST: error: {{.*}}does not fit: needs 4.00 GB (4000000000 bytes) of host memory, has 4.00 GB (3999999999 bytes)
+// HOST: note: {{.*}}2.00 GB for master, all the time, for each rank
+
+// FITS: module attributes {sched.arena.device = 1024 : i64, sched.arena.host = 2000000000 : i64
+module attributes {sched.ranks = 2 : i64} {
+sched.buffer @buf.w 512 bytes in device state @w
+sched.buffer @buf.master 2000000000 bytes in host state @master
+sched.buffer @buf.a 256 bytes in device of @p
+sched.buffer @b 256 bytes in device of @p
+sched.buffer @buf.late 128 bytes in device of @p
+sched.program @p {
+  %0 = sched.task zero "a" on compute [#sched.view<write @buf.a [0] : tensor<64xf32>>]
+  %1 = sched.task copy "b" on compute [#sched.view<read @buf.a [0] : tensor<64xf32>>, #sched.view<write @b [0] : tensor<64xf32>>]
+  %2 = sched.task zero "late" on compute [#sched.view<write @buf.late [0] : tensor<32xf32>>]
+}
+}
