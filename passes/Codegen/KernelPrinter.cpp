@@ -354,7 +354,7 @@ LogicalResult Printer::print() {
       os << (i ? ",\n    " : "\n    ") << types[i] << " *__restrict__ "
          << names[argument] << " /* " << shape(argument) << " */";
     os << ") {\n";
-    line() << "const int64_t row = blockIdx.x;\n";
+    line() << "[[maybe_unused]] const int64_t row = blockIdx.x;\n";
     if (failed(printBlock(block)))
       return failure();
   } else {

@@ -250,8 +250,7 @@ int tool::runCommandLine(int argc, char **argv) {
   compile->add_option("--steps", s.compile.overrides.totalSteps,
                       "Steps of the training, where a schedule needs them");
   compile->add_option("--stop-after", s.compile.stopAfter,
-                      "Stop after this phase: import, differentiate, "
-                      "precision, shard, place, schedule or allocate");
+                      "Stop after this phase, one of " + phaseNames());
   compile->add_option("--start-from", s.compile.startFrom,
                       "Go on from this phase; --model is the file that the "
                       "phase before it dumped, edited or not");

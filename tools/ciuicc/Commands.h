@@ -39,6 +39,9 @@ struct CompileOptions {
 
 int runCompile(const CompileOptions &options);
 
+/// "import, differentiate, ...", from the table of phases.
+std::string phaseNames();
+
 /// "host": what training is told to do beyond what the bundle says.
 int runTrain(const rt::TrainOptions &options);
 

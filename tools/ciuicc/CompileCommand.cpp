@@ -363,6 +363,8 @@ int Compilation::run() {
   return 0;
 }
 
+std::string tool::phaseNames() { return listPhases(); }
+
 int tool::runCompile(const CompileOptions &options) {
   return Compilation(options).run();
 }

@@ -31,7 +31,7 @@ sched.buffer @buf.tokens 16 bytes in device at 0
 // CUDA-NEXT: const float *__restrict__ in0 /* 4x8 */,
 // CUDA-NEXT: const float *__restrict__ in1 /* 8 */,
 // CUDA-NEXT: float *__restrict__ out0 /* 4x8 */) {
-// CUDA-NEXT: const int64_t row = blockIdx.x;
+// CUDA-NEXT: {{\[\[maybe_unused\]\]}} const int64_t row = blockIdx.x;
 // CUDA-NEXT: for (int64_t j0 = threadIdx.x; j0 < 8; j0 += blockDim.x) {
 // CUDA: out0[row * 8 + j0] = (-(((t0 + t1) * (t0 - t1)) / t1));
 sched.kernel @arithmetic_4x8 outputs 1 from "layers.0.mlp" {
@@ -96,13 +96,19 @@ sched.kernel @functions_8 outputs 1 {
 // CHECK: const float [[S:t[0-9]+]] = (t0 + t1);
 // CHECK: = ([[S]] > t1 || [[S]] != [[S]] ? [[S]] : t1);
 // CHECK: = ([[S]] < t1 || [[S]] != [[S]] ? [[S]] : t1);
-// CHECK: = ((t0 > t1) ? t0 : t1);
-// CHECK: = ((t0 < t1) ? t0 : t1);
-// CHECK: = ((t0 >= t1) ? t0 : t1);
-// CHECK: = ((t0 <= t1) ? t0 : t1);
-// CHECK: = ((t0 == t1) ? t0 : t1);
-// CHECK: = ((t0 != t1) ? t0 : t1);
-// CHECK: = (true ? t0 : t1);
+// CHECK-NEXT: const bool [[B:t[0-9]+]] = (t0 > t1);
+// CHECK-NEXT: out0[j0] = ([[B]] ? t0 : t1);
+// CHECK-NEXT: const bool [[B:t[0-9]+]] = (t0 < t1);
+// CHECK-NEXT: out0[j0] = ([[B]] ? t0 : t1);
+// CHECK-NEXT: const bool [[B:t[0-9]+]] = (t0 >= t1);
+// CHECK-NEXT: out0[j0] = ([[B]] ? t0 : t1);
+// CHECK-NEXT: const bool [[B:t[0-9]+]] = (t0 <= t1);
+// CHECK-NEXT: out0[j0] = ([[B]] ? t0 : t1);
+// CHECK-NEXT: const bool [[B:t[0-9]+]] = (t0 == t1);
+// CHECK-NEXT: out0[j0] = ([[B]] ? t0 : t1);
+// CHECK-NEXT: const bool [[B:t[0-9]+]] = (t0 != t1);
+// CHECK-NEXT: out0[j0] = ([[B]] ? t0 : t1);
+// CHECK-NEXT: out0[j0] = (true ? t0 : t1);
 sched.kernel @choices_8 outputs 1 {
 ^bb0(%row: index, %x: memref<8xf32>, %out: memref<8xf32>):
   %c0 = arith.constant 0 : index

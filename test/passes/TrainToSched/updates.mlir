@@ -110,7 +110,7 @@ func.func @apply_step() {
 // CHECK-NEXT: sched.task grad_scale "grad_scale" on compute
 // CHECK-SAME: ints [1] reals [8.000000e+00, 1.000000e+00]
 // CHECK-NEXT: sched.task learning_rate "learning_rate" on compute
-// CHECK-SAME: #sched.view<write @buf.lr[0] : tensor<f32>>] ints [0, 0, 0, 0] reals [1.000000e-03, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
+// CHECK-SAME: #sched.view<write @buf.lr[0] : tensor<f32>>] ints [0, 0, 0, 1] reals [1.000000e-03, 0.000000e+00, 0.000000e+00, 0.000000e+00, 1.000000e-04]
 // CHECK-NEXT: sched.task advance "advance" on compute [#sched.view<read @buf.step[0] : tensor<i32>>, #sched.view<read @buf.apply.skip[0] : tensor<f32>>, #sched.view<write @buf.step[0] : tensor<i32>>]
 // CHECK-NEXT: }
 train.state parameter @q : tensor<128xf32> init #train.constant<0.0>
