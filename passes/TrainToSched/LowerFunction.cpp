@@ -15,13 +15,15 @@ ProgramLowering::ProgramLowering(ModuleLowering &shared, func::FuncOp function,
 /// The user's name for what an op computes, else the op's own.
 std::string ProgramLowering::nameOf(Operation *op) const {
   std::string found;
-  op->getLoc()->walk([&](Location loc) {
-    if (auto named = dyn_cast<NameLoc>(loc)) {
-      found = named.getName().str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
+  // The function's own location says nothing of the op.
+  if (op->getLoc() != func::FuncOp(function).getLoc())
+    op->getLoc()->walk([&](Location loc) {
+      if (auto named = dyn_cast<NameLoc>(loc)) {
+        found = named.getName().str();
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
   if (found.empty())
     found = op->getName().stripDialect().str();
   if (op->hasAttr(train::kBackwardAttr))

@@ -84,10 +84,13 @@ LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
                               train::bytesOf(slots), Arena::Device, {},
                               FlatSymbolRefAttr::get(program.getSymNameAttr())),
             0, 0, slots};
-        for (auto [i, value] : llvm::enumerate(sum.getValues()))
+        for (auto [i, value] : llvm::enumerate(sum.getValues())) {
+          StringRef of = placeOf(value).buffer.getValue();
+          of.consume_front("buf.");
           task(op, Kind::SquareSum, compute,
                {read(value), place.sub(i * 8, scalar).view(Access::Write)}, {},
-               {}, "." + std::to_string(i));
+               {}, ("." + of).str());
+        }
         if (count == 0)
           task(op, Kind::Zero, compute, {place.view(Access::Write)});
         task(op, Kind::SumSlots, compute,

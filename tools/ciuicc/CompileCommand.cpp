@@ -251,6 +251,12 @@ int Compilation::runPhases() {
 }
 
 int Compilation::emit() {
+  // A file given to --start-from may have been edited since it was checked.
+  PassManager gates(&context);
+  gates.addPass(sched::createVerifyScheduledPass());
+  gates.addPass(sched::createVerifyAllocatedPass());
+  if (failed(gates.run(*module)))
+    return fail("the phase emit refused the job");
   PhaseTimer timer(getPhases().back().name, options.timing);
   codegen::BundleOptions bundle;
   bundle.folder = options.output;

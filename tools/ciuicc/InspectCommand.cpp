@@ -153,18 +153,22 @@ static int inspectParameter(const std::string &bundle,
     }
   if (!found)
     return fail("the bundle has no parameter \"" + Twine(name) + "\"");
+  // Tasks are named for the module, without the model's name in front.
   StringRef stem = StringRef(name);
+  stem.consume_front("model.");
   stem.consume_back(".weight");
   stem.consume_back(".bias");
   for (StringRef line : lines) {
     bool isState =
         line.contains("train.state") && line.contains(" of @" + bucket + " ");
-    bool isBuffer = line.contains("sched.buffer @buf." + bucket + ".");
-    bool isTask =
-        line.contains("sched.task") &&
-        (line.contains("\"" + stem.str() + "\"") ||
-         line.contains("\"" + stem.str() + ".") ||
-         (line.contains("@buf." + bucket + ".") && line.contains("adam")));
+    // Another bucket's name may begin with this one's: up to the last dot.
+    StringRef buffer = line.split("sched.buffer @buf.").second.split(' ').first;
+    bool isBuffer = buffer.rsplit('.').first == bucket && buffer != bucket;
+    bool isTask = line.contains("sched.task") &&
+                  (line.contains("\"" + stem.str() + "\"") ||
+                   line.contains("\"" + stem.str() + ".") ||
+                   ((line.contains("task adam") || line.contains("task sgd")) &&
+                    line.contains("\"" + bucket + "\"")));
     if (isState || isBuffer || isTask)
       outs() << "  " << line.trim() << "\n";
   }

@@ -104,8 +104,8 @@ func.func @apply_step() {
 // only its reduction reads is reduced where it is.
 // CHECK-LABEL: sched.program @apply {
 // CHECK-NEXT: sched.task all_reduce "g.grad" on reduce [#sched.view<read @buf.g[0] : tensor<128xf32>>, #sched.view<write @buf.g[0] : tensor<128xf32>>] ints [1]
-// CHECK-NEXT: sched.task square_sum "square_sum.0" on compute [#sched.view<read @buf.g[0] : tensor<128xf32>>, #sched.view<write @buf.apply.square_sums[0] : tensor<f64>>]
-// CHECK-NEXT: sched.task square_sum "square_sum.1" on compute [#sched.view<read @buf.h[0] : tensor<8xf32>>, #sched.view<write @buf.apply.square_sums[8] : tensor<f64>>]
+// CHECK-NEXT: sched.task square_sum "square_sum.g" on compute [#sched.view<read @buf.g[0] : tensor<128xf32>>, #sched.view<write @buf.apply.square_sums[0] : tensor<f64>>]
+// CHECK-NEXT: sched.task square_sum "square_sum.h" on compute [#sched.view<read @buf.h[0] : tensor<8xf32>>, #sched.view<write @buf.apply.square_sums[8] : tensor<f64>>]
 // CHECK-NEXT: sched.task sum_slots "square_sum" on compute [#sched.view<read @buf.apply.square_sums[0] : tensor<2xf64>>
 // CHECK-NEXT: sched.task grad_scale "grad_scale" on compute
 // CHECK-SAME: ints [1] reals [8.000000e+00, 1.000000e+00]
