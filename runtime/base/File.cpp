@@ -17,8 +17,8 @@
 namespace ciuic::rt {
 namespace {
 
-/// The status for `error`, an errno: a path that cannot be used is the job's
-/// fault, everything else the machine's.
+/// The status for `error`, an errno, where something is read: a path that
+/// cannot be used is the job's fault, everything else the machine's.
 Status systemError(const std::string &path, const char *action, int error) {
   std::string message =
       fmt::format("{}: cannot {}: {}", path, action, std::strerror(error));
@@ -36,6 +36,12 @@ Status systemError(const std::string &path, const char *action, int error) {
   default:
     return Status::machine(std::move(message));
   }
+}
+
+/// The status where something cannot be written: the machine's fault.
+Status outputError(const std::string &path, const char *action, int error) {
+  return Status::machine(
+      fmt::format("{}: cannot {}: {}", path, action, std::strerror(error)));
 }
 
 /// Closes a descriptor on every way out.
@@ -132,14 +138,14 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
     if (descriptor < 0 && errno == EEXIST)
       continue;
     if (descriptor < 0)
-      return systemError(path, "write", errno);
+      return outputError(path, "write", errno);
     AtomicFile file;
     file.path = path;
     file.temporary = std::move(temporary);
     file.descriptor = descriptor;
     return file;
   }
-  return systemError(path, "write", EEXIST);
+  return outputError(path, "write", EEXIST);
 }
 
 AtomicFile::~AtomicFile() {
@@ -151,13 +157,13 @@ AtomicFile::~AtomicFile() {
 
 Status AtomicFile::resize(uint64_t size) {
   if (size > static_cast<uint64_t>(INT64_MAX))
-    return systemError(path, "write", EFBIG);
+    return outputError(path, "write", EFBIG);
   auto length = static_cast<off_t>(size);
   if (length > 0 && ::fallocate(descriptor, 0, 0, length) != 0 &&
       errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR)
-    return systemError(path, "write", errno);
+    return outputError(path, "write", errno);
   if (::ftruncate(descriptor, length) != 0)
-    return systemError(path, "write", errno);
+    return outputError(path, "write", errno);
   return {};
 }
 
@@ -168,7 +174,7 @@ Status AtomicFile::write(uint64_t offset, std::span<const std::byte> bytes) {
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return systemError(path, "write", errno);
+      return outputError(path, "write", errno);
     bytes = bytes.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
   }
@@ -177,12 +183,12 @@ Status AtomicFile::write(uint64_t offset, std::span<const std::byte> bytes) {
 
 Status AtomicFile::commit() {
   if (::fsync(descriptor) != 0)
-    return systemError(path, "flush", errno);
+    return outputError(path, "flush", errno);
   int closing = std::exchange(descriptor, -1);
   if (::close(closing) != 0)
-    return systemError(path, "write", errno);
+    return outputError(path, "write", errno);
   if (::rename(temporary.c_str(), path.c_str()) != 0)
-    return systemError(path, "write", errno);
+    return outputError(path, "write", errno);
   temporary.clear();
   return syncFolder(parentFolder(path));
 }
@@ -201,18 +207,18 @@ Status makeFolder(const std::string &path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error)
-    return systemError(path, "make the folder", error.value());
+    return outputError(path, "make the folder", error.value());
   return {};
 }
 
 Status syncFolder(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
-    return systemError(path, "open", errno);
+    return outputError(path, "open", errno);
   Descriptor guard{descriptor};
   // Some network file systems cannot flush a folder; they say EINVAL.
   if (::fsync(descriptor) != 0 && errno != EINVAL)
-    return systemError(path, "flush", errno);
+    return outputError(path, "flush", errno);
   return {};
 }
 
@@ -220,7 +226,7 @@ Status removeFolder(const std::string &path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
   if (error)
-    return systemError(path, "remove", error.value());
+    return outputError(path, "remove", error.value());
   return {};
 }
 
@@ -228,9 +234,9 @@ Status replaceFolder(const std::string &from, const std::string &to) {
   struct stat info;
   if (::lstat(to.c_str(), &info) != 0) {
     if (errno != ENOENT)
-      return systemError(to, "examine", errno);
+      return outputError(to, "examine", errno);
     if (::rename(from.c_str(), to.c_str()) != 0)
-      return systemError(to, "write", errno);
+      return outputError(to, "write", errno);
     return syncFolder(parentFolder(to));
   }
   if (!S_ISDIR(info.st_mode))
@@ -239,17 +245,17 @@ Status replaceFolder(const std::string &from, const std::string &to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
                   RENAME_EXCHANGE) != 0) {
     if (errno != EINVAL && errno != ENOSYS)
-      return systemError(to, "replace", errno);
+      return outputError(to, "replace", errno);
     // No exchange here: two renames, undone if the second fails.
     old = from + ".old";
     CIUIC_TRY(removeFolder(old));
     if (::rename(to.c_str(), old.c_str()) != 0)
-      return systemError(to, "replace", errno);
+      return outputError(to, "replace", errno);
     if (::rename(from.c_str(), to.c_str()) != 0) {
       int error = errno;
       if (::rename(old.c_str(), to.c_str()) != 0)
-        return systemError(to, "put back, it is now in .old", errno);
-      return systemError(to, "replace", error);
+        return outputError(to, "put back, it is now in .old", errno);
+      return outputError(to, "replace", error);
     }
   }
   CIUIC_TRY(syncFolder(parentFolder(to)));

@@ -104,7 +104,12 @@ Result<std::string> resolve(const std::string &path) {
   if (!name.starts_with(stepPrefix) || !isPlainFileName(name))
     return Status::invalid(
         fmt::format("{}: names {}, expected step-N", latest, quote(name)));
-  return (fs::path(path) / name).string();
+  std::string folder = (fs::path(path) / name).string();
+  if (!fs::exists(fs::path(folder) / stateFileName, error))
+    return Status::invalid(fmt::format(
+        "{}: names {}, which is no complete checkpoint: it has no {}", latest,
+        quote(name), stateFileName));
+  return folder;
 }
 
 } // namespace

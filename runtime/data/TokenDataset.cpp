@@ -167,6 +167,13 @@ Status TokenDataset::cut() {
         fmt::format("of {} sequences a validation share of {} leaves none to "
                     "train on",
                     total, share));
+  if (!settings.shuffle && heldBack > 0) {
+    for (uint64_t i = 0; i < heldBack; ++i)
+      trainedBefore.push_back(sequenceAt(Split::Validation, 0, i));
+    std::sort(trainedBefore.begin(), trainedBefore.end());
+    for (uint64_t i = 0; i < heldBack; ++i)
+      trainedBefore[i] -= i;
+  }
   return {};
 }
 
@@ -185,6 +192,12 @@ uint64_t TokenDataset::sequenceAt(Split split, uint64_t epoch,
   Permutation divide(total, /*seed=*/0, splitStream);
   if (split == Split::Validation)
     return divide(index);
+  if (!settings.shuffle) {
+    // Skips those held back before the place that index comes to.
+    auto skipped =
+        std::upper_bound(trainedBefore.begin(), trainedBefore.end(), index);
+    return index + static_cast<uint64_t>(skipped - trainedBefore.begin());
+  }
   Permutation order(total - heldBack, settings.seed, epochStream + epoch);
   return divide(heldBack + order(index));
 }

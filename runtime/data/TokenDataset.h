@@ -34,6 +34,7 @@ public:
     int64_t vocabularySize = 0; ///< The model's.
     uint64_t seed = 0;          ///< Of the order of training.
     double validationShare = 0; ///< In [0, 1): of the sequences.
+    bool shuffle = true;        ///< Else every epoch is in the data's order.
   };
 
   /// Opens text files, folders of them, or token files; not both kinds.
@@ -55,7 +56,8 @@ public:
   }
 
   /// The sequence at `index` of the given pass over a split. Training order
-  /// is a permutation drawn from (seed, epoch); validation order is fixed.
+  /// is a permutation drawn from (seed, epoch), or the data's order without
+  /// those held back; validation order is fixed.
   uint64_t sequenceAt(Split split, uint64_t epoch, uint64_t index) const;
 
   /// Labels of a sequence that are not ignored: T, but for partial ones.
@@ -85,6 +87,9 @@ private:
   /// entry holds the total.
   std::vector<uint64_t> firstSequence;
   uint64_t tokens = 0, total = 0, heldBack = 0;
+  /// Without shuffling: entry i is how many sequences to train on come before
+  /// the i-th one held back, in the data's order.
+  std::vector<uint64_t> trainedBefore;
 };
 
 } // namespace ciuic::rt

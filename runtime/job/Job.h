@@ -71,9 +71,10 @@ public:
   /// Identifies the model: names and shapes of its parameters.
   std::string fingerprint() const;
 
-  /// Writes a folder that transformers opens.
+  /// Writes a folder that transformers opens, in files of at most
+  /// `maxShardBytes` where no single tensor is larger.
   Status exportFolder(const std::string &folder, const std::string &configJson,
-                      DType dtype);
+                      DType dtype, uint64_t maxShardBytes = 5000000000);
 
   /// Elements of one scalar state on one rank; none of that name: nullopt.
   std::optional<double> scalar(std::string_view name, uint32_t rank = 0) const;

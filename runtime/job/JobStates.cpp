@@ -429,7 +429,8 @@ Status Job::resume(const CheckpointReader &reader) {
 }
 
 Status Job::exportFolder(const std::string &folder,
-                         const std::string &configJson, DType dtype) {
+                         const std::string &configJson, DType dtype,
+                         uint64_t maxShardBytes) {
   std::vector<TensorSource> sources;
   for (uint32_t i = 0; i < tables->memberCount; ++i) {
     const abi::Member &member = tables->members[i];
@@ -439,7 +440,7 @@ Status Job::exportFolder(const std::string &folder,
                              " is not stored");
     sources.push_back(sourceOf(member, *state, dtype));
   }
-  return exportHuggingFace(folder, configJson, sources);
+  return exportHuggingFace(folder, configJson, sources, maxShardBytes);
 }
 
 } // namespace ciuic::rt

@@ -15,6 +15,16 @@ std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
 }
 
+std::string printMemory(const MemoryRecord &r) {
+  return fmt::format("\"ranks\":{},\"device_arena_bytes\":{},"
+                     "\"host_arena_bytes\":{},\"scratch_bytes\":{},"
+                     "\"tensor_bytes\":{},\"tensor_peak_bytes\":{},"
+                     "\"tensor_allocations\":{}",
+                     r.ranks, r.deviceArena, r.hostArena, r.scratch,
+                     r.tensors.bytes, r.tensors.peakBytes,
+                     r.tensors.allocations);
+}
+
 } // namespace
 
 std::string printDuration(double seconds) {
@@ -48,7 +58,7 @@ ProgressLog::open(const std::string &path, bool append, bool quiet) {
   if (!path.empty()) {
     log->file = std::fopen(path.c_str(), append ? "ae" : "we");
     if (!log->file)
-      return Status::invalid(path + ": cannot write: " + std::strerror(errno));
+      return Status::machine(path + ": cannot write: " + std::strerror(errno));
   }
   return log;
 }
@@ -105,6 +115,26 @@ Status ProgressLog::validation(uint64_t step, double loss, double tokens) {
   return write(fmt::format(
       "{{\"step\":{},\"validation_loss\":{},\"validation_tokens\":{}}}", step,
       number(loss), number(tokens)));
+}
+
+Status ProgressLog::memory(const MemoryRecord &record) {
+  return write("{" + printMemory(record) + "}");
+}
+
+Status ProgressLog::totals(const MemoryRecord &record,
+                           const Executor &executor) {
+  static constexpr std::pair<const char *, abi::TaskKind> kinds[] = {
+      {"all_gather", abi::TaskKind::AllGather},
+      {"reduce_scatter", abi::TaskKind::ReduceScatter},
+      {"all_reduce", abi::TaskKind::AllReduce},
+      {"copy", abi::TaskKind::Copy},
+      {"adam", abi::TaskKind::Adam},
+      {"sgd", abi::TaskKind::Sgd}};
+  std::string counts;
+  for (const auto &[name, kind] : kinds)
+    counts += fmt::format("{}\"{}\":{}", counts.empty() ? "" : ",", name,
+                          executor.executed(kind));
+  return write("{" + printMemory(record) + ",\"executed\":{" + counts + "}}");
 }
 
 void ProgressLog::breakdown(const TimeTable &seconds, uint64_t steps) {

@@ -3,6 +3,7 @@
 #define CIUIC_RUNTIME_JOB_PROGRESSLOG_H
 
 #include "runtime/base/Status.h"
+#include "runtime/device/host/HostArena.h"
 #include "runtime/task/Executor.h"
 
 #include <cstdint>
@@ -28,6 +29,15 @@ struct StepRecord {
   double secondsLeft = 0;
 };
 
+/// What a run holds for tensors, for comparison with its plan.
+struct MemoryRecord {
+  uint64_t ranks = 1;
+  uint64_t deviceArena = 0; ///< Bytes of each rank, as planned.
+  uint64_t hostArena = 0;   ///< Bytes of each rank, as planned.
+  uint64_t scratch = 0;     ///< Bytes of tasks' scratch, beside the arenas.
+  TensorMemory tensors;     ///< What the process has allocated.
+};
+
 /// The progress line and the JSON lines file.
 class ProgressLog {
 public:
@@ -41,6 +51,13 @@ public:
   Status step(const StepRecord &record, bool keep);
 
   Status validation(uint64_t step, double loss, double tokens);
+
+  /// A record before the first step.
+  Status memory(const MemoryRecord &record);
+
+  /// A record after the last step: the memory then, and how many collectives,
+  /// copies and updates have run (collectives count once for all ranks).
+  Status totals(const MemoryRecord &record, const Executor &executor);
 
   /// Milliseconds of one step by kind of work.
   void breakdown(const TimeTable &seconds, uint64_t steps);

@@ -72,6 +72,7 @@ private:
   Status save();
   Status validate();
   double rateOfPeak() const;
+  MemoryRecord memoryRecord() const;
 
   const TrainOptions &options;
   std::unique_ptr<Job> job;
@@ -80,7 +81,8 @@ private:
   std::unique_ptr<ProgressLog> log;
   std::string configJson;
   uint64_t steps = 0; ///< The number of the last step.
-  uint64_t done = 0, skipped = 0, savedAt = 0, validatedAt = 0;
+  uint64_t done = 0, skipped = 0, savedAt = 0;
+  std::optional<uint64_t> validatedAt;
   uint64_t notFinite = 0; ///< Losses in a row.
   uint64_t untold = 0;    ///< Steps since the last breakdown.
   double peak = 0;
@@ -108,6 +110,7 @@ Status Trainer::open() {
   dataOptions.sequenceLength = bundle.sequence;
   dataOptions.vocabularySize = bundle.vocabulary;
   dataOptions.seed = options.seed;
+  dataOptions.shuffle = options.shuffle;
   dataOptions.validationShare = options.validationShare;
   CIUIC_TRY_ASSIGN(dataset, TokenDataset::open(options.data, dataOptions));
   CIUIC_TRY_ASSIGN(
@@ -126,6 +129,9 @@ Status Trainer::open() {
     steps = static_cast<uint64_t>(
         std::ceil(std::max(0.0, options.epochs.value_or(1.0)) *
                   static_cast<double>(loader->stepsPerEpoch())));
+  // So does a folder that cannot be made.
+  if (!options.save.empty())
+    CIUIC_TRY(makeFolder(options.save));
   CIUIC_TRY_ASSIGN(log, ProgressLog::open(options.log, !options.resume.empty(),
                                           options.quiet));
   std::string warning = dataset->counts().warning();
@@ -170,7 +176,16 @@ Status Trainer::begin() {
       compute = bundle.states[i].view.dtype;
   if (bundle.gemmFlops > 0)
     peak = measureGemmPeak(compute, job->executor().threads());
-  return {};
+  return log->memory(memoryRecord());
+}
+
+MemoryRecord Trainer::memoryRecord() const {
+  const abi::Bundle &bundle = job->bundle();
+  auto arena = [&](abi::Arena which) {
+    return static_cast<uint64_t>(bundle.arenaBytes[static_cast<int>(which)]);
+  };
+  return {bundle.ranks, arena(abi::Arena::Device), arena(abi::Arena::Host),
+          job->executor().scratchBytes(), tensorMemory()};
 }
 
 /// The rate of matrix products in the mean step, as a share of the peak.
@@ -288,12 +303,12 @@ Status Trainer::finish() {
     CIUIC_TRY(save());
   if (!options.exportFolder.empty()) {
     CIUIC_TRY(job->exportFolder(options.exportFolder, configJson,
-                                options.exportDType));
+                                options.exportDType, options.exportShardBytes));
     log->note("exported " + options.exportFolder);
   }
   result.steps = done;
   result.skipped = skipped;
-  return {};
+  return log->totals(memoryRecord(), job->executor());
 }
 
 } // namespace

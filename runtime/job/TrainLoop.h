@@ -39,10 +39,12 @@ struct TrainOptions {
   std::string resume;       ///< A checkpoint, or a folder of them.
   std::string exportFolder; ///< Hugging Face folder; empty: none.
   DType exportDType = DType::F32;
+  uint64_t exportShardBytes = 5000000000; ///< Of one weights file.
 
   uint64_t logEvery = 1; ///< Steps between progress lines that stay.
   std::string log;       ///< JSON lines, one a step; appended when resuming.
   uint64_t seed = 0;
+  bool shuffle = true; ///< Else each epoch takes the data in its order.
 
   double validationShare = 0; ///< Of the sequences; in [0, 1).
   uint64_t validateEvery = 0; ///< Steps; 0: at the end only.

@@ -40,6 +40,7 @@ struct Settings {
   CompileOptions compile;
   rt::TrainOptions train;
   std::string deviceMemory, hostMemory, precision, exportDType = "f32";
+  std::string shardSize = "5GB";
   std::string what, name, checkpoint, exportFolder, bundle;
   std::string configFile, configModel;
   bool strict = false;
@@ -136,6 +137,20 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
                "Keys without effect and unknown keys are errors");
 }
 
+void addShardSize(CLI::App &app, Settings &s) {
+  app.add_option("--shard-size", s.shardSize,
+                 "Largest weights file of an export; default 5GB");
+}
+
+bool finishExport(Settings &s) {
+  int64_t bytes = 0;
+  if (!setBytes("--shard-size", s.shardSize, bytes))
+    return false;
+  s.train.exportShardBytes = static_cast<uint64_t>(bytes);
+  s.train.exportDType = dtypeNamed(s.exportDType).value_or(rt::DType::F32);
+  return true;
+}
+
 void addTrain(CLI::App &app, Settings &s) {
   rt::TrainOptions &t = s.train;
   app.add_option("bundle", t.bundle,
@@ -146,8 +161,10 @@ void addTrain(CLI::App &app, Settings &s) {
   app.add_option("--weights", t.weights,
                  "Hugging Face folder with the initial weights; with --model, "
                  "that folder's if it has any");
-  app.add_option("--steps", t.steps, "Optimizer steps of the whole training");
-  app.add_option("--epochs", t.epochs, "Passes over the data; default 1");
+  app.add_option("--steps", t.steps, "Optimizer steps of the whole training")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
+  app.add_option("--epochs", t.epochs, "Passes over the data; default 1")
+      ->check(CLI::Range(0.0, 1e9));
   app.add_option("--save", t.save, "Folder for checkpoints");
   app.add_option("--save-every", t.saveEvery,
                  "Steps between checkpoints; default at the end only");
@@ -157,10 +174,15 @@ void addTrain(CLI::App &app, Settings &s) {
                  "Write a Hugging Face folder at the end");
   app.add_option("--export-dtype", s.exportDType, "f32, bf16 or f16")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp32", "fp16"}));
+  addShardSize(app, s);
   t.logEvery = 0; // Until said: the file's steps_per_print.
   app.add_option("--log-every", t.logEvery, "Steps between progress lines");
   app.add_option("--log", t.log, "File for one JSON record a step");
   app.add_option("--seed", t.seed, "Of weights and of the order of the data");
+  app.add_flag(
+      "!--no-shuffle", t.shuffle,
+      "Take the data in its order in every epoch, instead of one drawn from "
+      "the seed");
   app.add_option("--validation", t.validationShare,
                  "Share of the data held back to measure the loss on")
       ->check(CLI::Range(0.0, 0.99));
@@ -197,13 +219,31 @@ struct TemporaryFolder {
   std::string path;
 };
 
-int train(Settings &s) {
-  if (auto dtype = dtypeNamed(s.exportDType))
-    s.train.exportDType = *dtype;
+/// The options among [first, last) of `app`, which only a compilation reads,
+/// that are given.
+std::string givenOptions(const CLI::App &app, size_t first, size_t last) {
+  std::string names;
+  auto options = app.get_options();
+  for (size_t i = first; i < last && i < options.size(); ++i)
+    if (options[i]->count() > 0)
+      names += (names.empty() ? "" : ", ") + options[i]->get_name();
+  return names;
+}
+
+int train(Settings &s, const std::string &compileOptions) {
+  if (!finishExport(s))
+    return 2;
   bool compiles = !s.compile.model.empty();
   if (compiles == !s.train.bundle.empty()) {
     std::fprintf(stderr, "ciuicc: error: give either a bundle, or --model and "
                          "--config\n");
+    return 2;
+  }
+  if (!compiles && !compileOptions.empty()) {
+    std::fprintf(stderr,
+                 "ciuicc: error: %s: of no effect on a bundle, which is "
+                 "compiled; give to ciuicc compile, or with --model\n",
+                 compileOptions.c_str());
     return 2;
   }
   if (!compiles)
@@ -260,7 +300,9 @@ int tool::runCommandLine(int argc, char **argv) {
 
   CLI::App *training = app.add_subcommand("train", "Run a job");
   addTrain(*training, s);
+  size_t ofTrain = training->get_options().size();
   addCompile(*training, s, /*required=*/false);
+  size_t ofCompile = training->get_options().size();
   training->footer("Examples:\n  ciuicc train job --data corpus/ --steps 1000 "
                    "--save checkpoints --export trained\n  ciuicc train "
                    "--model llama/ --config ds_config.json --data corpus/");
@@ -302,6 +344,7 @@ int tool::runCommandLine(int argc, char **argv) {
       ->required();
   exporting->add_option("--dtype", s.exportDType, "f32, bf16 or f16")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp32", "fp16"}));
+  addShardSize(*exporting, s);
   exporting->footer(
       "Example:\n  ciuicc export checkpoints --bundle job -o trained");
 
@@ -313,7 +356,7 @@ int tool::runCommandLine(int argc, char **argv) {
   if (*compile)
     return finishCompile(s) ? runCompile(s.compile) : 2;
   if (*training)
-    return train(s);
+    return train(s, givenOptions(*training, ofTrain, ofCompile));
   if (*inspect)
     return runInspect(s.bundle, s.what, s.name);
   if (*configure) {
@@ -322,6 +365,8 @@ int tool::runCommandLine(int argc, char **argv) {
     return runConfig(s.configFile, s.configModel, s.compile.overrides,
                      s.strict);
   }
-  return runExport(s.checkpoint, s.exportFolder, s.bundle,
-                   dtypeNamed(s.exportDType).value_or(rt::DType::F32));
+  if (!finishExport(s))
+    return 2;
+  return runExport(s.checkpoint, s.exportFolder, s.bundle, s.train.exportDType,
+                   s.train.exportShardBytes);
 }

@@ -54,7 +54,8 @@ int runInspect(const std::string &bundle, const std::string &what,
                const std::string &name);
 
 int runExport(const std::string &checkpoint, const std::string &folder,
-              const std::string &bundle, rt::DType dtype);
+              const std::string &bundle, rt::DType dtype,
+              uint64_t maxShardBytes);
 
 /// Prints "ciuicc: error: ..." and returns the status's exit code.
 int report(const rt::Status &status);

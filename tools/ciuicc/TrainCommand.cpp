@@ -53,18 +53,21 @@ int tool::runTrain(const rt::TrainOptions &given) {
 
 static rt::Status exportCheckpoint(const std::string &checkpoint,
                                    const std::string &folder,
-                                   const std::string &bundle, rt::DType dtype) {
+                                   const std::string &bundle, rt::DType dtype,
+                                   uint64_t maxShardBytes) {
   CIUIC_TRY_ASSIGN(std::string config, readText(bundle + "/config.json"));
   CIUIC_TRY_ASSIGN(rt::CheckpointReader reader,
                    rt::CheckpointReader::open(checkpoint));
   CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job, rt::Job::load(bundle, {}));
   CIUIC_TRY(job->initialize(0));
   CIUIC_TRY(job->resume(reader));
-  return job->exportFolder(folder, config, dtype);
+  return job->exportFolder(folder, config, dtype, maxShardBytes);
 }
 
 int tool::runExport(const std::string &checkpoint, const std::string &folder,
-                    const std::string &bundle, rt::DType dtype) {
-  rt::Status status = exportCheckpoint(checkpoint, folder, bundle, dtype);
+                    const std::string &bundle, rt::DType dtype,
+                    uint64_t maxShardBytes) {
+  rt::Status status =
+      exportCheckpoint(checkpoint, folder, bundle, dtype, maxShardBytes);
   return status.ok() ? 0 : report(status);
 }

@@ -117,6 +117,27 @@ TEST(TokenDataset, CountsSequences) {
   EXPECT_EQ(count(10), 3u);
 }
 
+// Without shuffling every epoch takes the sequences in the data's order,
+// whatever the seed; those held back are the same as with shuffling, and left
+// out.
+TEST(TokenDataset, KeepsTheDataInOrder) {
+  TemporaryFolder folder;
+  std::string path = folder.write("t", tokenFileText(ramp(161), 300, 2));
+  for (double share : {0.0, 0.1, 0.5, 0.9}) {
+    ASSERT_ASSIGN(TokenDataset shuffled,
+                  TokenDataset::open({path}, options(4, share)));
+    TokenDataset::Options plain = options(4, share, 7);
+    plain.shuffle = false;
+    ASSERT_ASSIGN(TokenDataset dataset, TokenDataset::open({path}, plain));
+    EXPECT_EQ(order(dataset, Split::Validation, 0),
+              order(shuffled, Split::Validation, 0));
+    std::vector<uint64_t> expected = order(shuffled, Split::Train, 0);
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(order(dataset, Split::Train, 0), expected);
+    EXPECT_EQ(order(dataset, Split::Train, 3), expected);
+  }
+}
+
 // Text files are documents of one stream.
 TEST(TokenDataset, JoinsTexts) {
   TemporaryFolder folder;

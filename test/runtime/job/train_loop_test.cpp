@@ -72,6 +72,24 @@ TEST_F(TrainLoopTest, LogsEveryStep) {
             0.9 * steps[0]["loss"].get<double>());
 }
 
+// A record before the first step and one after the last say what is held for
+// tensors: the arenas, and nothing that was allocated in between.
+TEST_F(TrainLoopTest, LogsMemory) {
+  TrainOptions run = options();
+  run.steps = 3;
+  train(run);
+  auto held = records("tensor_bytes");
+  ASSERT_EQ(held.size(), 2u);
+  for (const Json &record : held)
+    EXPECT_EQ(record["tensor_bytes"].get<uint64_t>(),
+              record["ranks"].get<uint64_t>() *
+                  (record["device_arena_bytes"].get<uint64_t>() +
+                   record["host_arena_bytes"].get<uint64_t>()));
+  EXPECT_EQ(held[0]["tensor_allocations"], held[1]["tensor_allocations"]);
+  EXPECT_FALSE(held[0].contains("executed"));
+  EXPECT_GT(held[1]["executed"]["adam"].get<int>(), 0);
+}
+
 // Without --steps a run takes whole epochs.
 TEST_F(TrainLoopTest, CountsEpochs) {
   TrainOptions run = options();
