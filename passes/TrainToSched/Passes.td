@@ -29,6 +29,11 @@ def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
     - The gradient of the logits takes the place of the logits where nothing
       else reads them.
 
+    What would be lowered to something else than it says is refused: a function
+    of another name, a state that is read, written or written twice where it is
+    added to, an optimizer's state that is read after its update, states that
+    change places, tensors of more than two dimensions or without a place.
+
     Requires: placed IR. Ensures: only states, buckets, buffers, kernels and
     programs are left in the module; tasks are in program order, each on its
     stream, without events.

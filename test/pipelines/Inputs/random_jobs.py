@@ -90,8 +90,10 @@ def main():
         plain = {"gradient_accumulation_steps":
                  job["gradient_accumulation_steps"]}
         dump(model, plain, 4, 1, "precision", base + ".one", precision)
-        dump(model, job, 4 // ranks, ranks, "place", base + ".many", precision,
-             "--recompute", recompute)
+        # To the end of planning: its gates check the schedule and the places.
+        dump(model, job, 4 // ranks, ranks, "allocate", base + ".many",
+             precision, "--recompute", recompute,
+             "--prefetch", rng.randint(0, 3))
         reference = base + ".one/02-differentiate.mlir"
         compare(reference, base + ".one/03-precision.mlir")
         compare(reference, base + ".many/04-shard.mlir")
