@@ -72,7 +72,9 @@ class Export(ScratchCase):
     def export(self, bundle, folder, *options):
         """Trains and exports; returns the log."""
         return self.train(
-            *(bundle, self.data, "--export", folder), *options, log="export.jsonl"
+            *(bundle, self.data, "--export", folder),
+            *options,
+            log="export.jsonl",
         )
 
     # Weights that go in come out bit for bit, under the same names and in the
@@ -120,7 +122,11 @@ class Export(ScratchCase):
                 log="again.jsonl",
             )
             before, after = (
-                [r["validation_loss"] for r in read_log(log) if "validation_loss" in r]
+                [
+                    record["validation_loss"]
+                    for record in read_log(log)
+                    if "validation_loss" in record
+                ]
                 for log in (first, second)
             )
             self.assertEqual(before, after)
@@ -168,9 +174,8 @@ class Export(ScratchCase):
         )
         tensors, files = read_folder(folder)
         self.assertGreater(files, 3)
-        self.assertEqual(
-            tensors, read_safetensors(MODELS / "tiny-llama" / "model.safetensors")
-        )
+        given = MODELS / "tiny-llama" / "model.safetensors"
+        self.assertEqual(tensors, read_safetensors(given))
         self.export(
             bundle, self.path("again"), "--steps", 0, "--weights", folder
         )
@@ -204,7 +209,8 @@ class Export(ScratchCase):
             log = self.path("model.jsonl")
             self.refuse(
                 0,
-                *("train", "--model", folder, "--config", self.path("job.json")),
+                *("train", "--model", folder),
+                *("--config", self.path("job.json")),
                 *("--data", self.data, "--steps", 2, "--log", log, *LENGTH),
             )
             self.assertEqual(steps_of(log), steps_of(logs[0]))

@@ -4,13 +4,10 @@ its inputs, reading its outputs. Needs nothing but Python.
 The command is $CIUICC, or build/bin/ciuicc of this repository."""
 
 import array
-import functools
 import json
 import os
 import pathlib
 import random
-import shutil
-import signal
 import struct
 import subprocess
 import tempfile

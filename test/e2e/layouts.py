@@ -115,7 +115,8 @@ def train_bundle(folder, bundle, data, *options):
 
 def plain(model="tiny-llama"):
     """The layout that all are compared with: one device, nothing chosen."""
-    return {**{key: values[0] for key, values in CHOICES.items()}, "model": model}
+    first = {key: values[0] for key, values in CHOICES.items()}
+    return {**first, "model": model}
 
 
 def write_data(folder):
@@ -202,9 +203,10 @@ def implied_collectives(bundle, layout):
             )
             for names in buckets.values()
         )
+    reductions = STEPS if layout["stage"] == 1 else micro_steps
     return {
         "all_gather": gathers,
-        "reduce_scatter": count * (STEPS if layout["stage"] == 1 else micro_steps),
+        "reduce_scatter": count * reductions,
         # Loss, label count and the square of the gradients' norm.
         "all_reduce": STEPS * 3,
     }

@@ -2,7 +2,6 @@
 """One job in many layouts: the same losses, and as many collectives as the
 layout implies."""
 
-import json
 import pathlib
 import tempfile
 import unittest
@@ -49,7 +48,11 @@ class SameLosses(ScratchCase):
     # In 16 bits layouts agree within rounding.
     def test_16_bit_layouts_agree(self):
         for precision in ("bf16", "fp16"):
-            for devices, stage, accumulation in ((1, 0, 2), (2, 1, 1), (4, 3, 2)):
+            for devices, stage, accumulation in (
+                (1, 0, 2),
+                (2, 1, 1),
+                (4, 3, 2),
+            ):
                 layout = {
                     **layouts.plain(),
                     "devices": devices,

@@ -9,10 +9,8 @@ from harness import (
     MODELS,
     ScratchCase,
     ciuicc,
-    describe,
     ds_config,
     read_log,
-    write_json,
     write_text,
 )
 
@@ -141,12 +139,9 @@ class Memory(ScratchCase):
             self.assertFalse(self.path("less").exists())
             # The holders: at least the largest, by name and size.
             arena = "device" if option == "--device-memory" else "host"
-            largest = max(
-                (b for b in self.plan_of(self.path("job"))["buffers"]
-                 if b["arena"] == arena),
-                key=lambda b: b["bytes"],
-            )
-            self.assertIn(str(largest["bytes"]), outcome.err)
+            buffers = self.plan_of(self.path("job"))["buffers"]
+            largest = max(b["bytes"] for b in buffers if b["arena"] == arena)
+            self.assertIn(str(largest), outcome.err)
 
     # `inspect memory` tells the arenas and who holds the peak.
     def test_inspect(self):
