@@ -71,15 +71,16 @@ def describe(layout):
     return " ".join(f"{key}={value}" for key, value in layout.items())
 
 
-def settings_of(layout, precision=None):
-    """The layout's DeepSpeed file."""
+def settings_of(layout, precision=None, **changes):
+    """The layout's DeepSpeed file, with some keys changed."""
     zero = {
         "reduce_bucket_size": layout["bucket"],
         "stage3_param_persistence_threshold": layout["threshold"],
     }
     if layout["offload"]:
         zero["offload_optimizer"] = {"device": "cpu"}
-    changes = {precision: {"enabled": True}} if precision else {}
+    if precision:
+        changes[precision] = {"enabled": True}
     return ds_config(
         BATCH,
         layout["stage"],
@@ -89,9 +90,11 @@ def settings_of(layout, precision=None):
     )
 
 
-def compile_layout(folder, layout, precision=None):
+def compile_layout(folder, layout, precision=None, **changes):
     """The bundle of a layout, made in `folder`."""
-    config = write_json(folder / "ds.json", settings_of(layout, precision))
+    config = write_json(
+        folder / "ds.json", settings_of(layout, precision, **changes)
+    )
     bundle = folder / "bundle"
     succeed(
         "compile",
@@ -131,9 +134,9 @@ def write_data(folder):
     return paths
 
 
-def losses_in(folder, layout, data, *options, precision=None):
+def losses_in(folder, layout, data, *options, precision=None, **changes):
     """The losses of a run in a layout."""
-    bundle = compile_layout(folder, layout, precision)
+    bundle = compile_layout(folder, layout, precision, **changes)
     return losses_of(train_bundle(folder, bundle, data, *options))
 
 

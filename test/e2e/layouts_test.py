@@ -45,6 +45,46 @@ class SameLosses(ScratchCase):
         for losses in self.expected.values():
             self.assertLess(losses[-1], 0.9 * losses[0])
 
+    # Other optimizers and rates agree in all layouts, too.
+    def test_optimizers_agree(self):
+        sgd = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
+        adam = {"lr": 1e-3, "weight_decay": 0.1, "adam_w_mode": False}
+        warmup = {"warmup_num_steps": 3, "total_num_steps": 10}
+        for changes in (
+            {
+                "optimizer": {"type": "SGD", "params": sgd},
+                "zero_allow_untested_optimizer": True,
+                "zero_force_ds_cpu_optimizer": False,
+            },
+            {
+                "optimizer": {"type": "Adam", "params": adam},
+                "scheduler": {"type": "WarmupCosineLR", "params": warmup},
+            },
+        ):
+            plain = layouts.losses_in(
+                self.scratch, layouts.plain(), self.data, **changes
+            )
+            # The optimizer is in effect.
+            self.assertGreater(
+                worst_difference(plain, self.expected["tiny-llama"]), 1e-3
+            )
+            for stage, offload in ((0, True), (1, False), (2, True), (3, True)):
+                layout = {
+                    **layouts.plain(),
+                    "devices": 4,
+                    "stage": stage,
+                    "offload": offload,
+                    "threshold": 0,
+                }
+                name = f"{changes['optimizer']['type']} {stage}"
+                with self.subTest(name):
+                    losses = layouts.losses_in(
+                        self.scratch, layout, self.data, **changes
+                    )
+                    self.assertLessEqual(
+                        worst_difference(losses, plain), TOLERANCE
+                    )
+
     # In 16 bits layouts agree within rounding.
     def test_16_bit_layouts_agree(self):
         for precision in ("bf16", "fp16"):
