@@ -17,8 +17,18 @@ namespace ciuic::rt {
 namespace {
 
 /// The largest tile. Wide enough that packing is a small share of the work,
-/// small enough that a layer has several for each thread.
-constexpr int64_t mostTileRows = 256, mostTileColumns = 512;
+/// small enough that a layer has several for each thread. bf16 multiplies
+/// twice as fast and packs no faster: its tiles are taller where that leaves
+/// enough of them.
+constexpr int64_t mostTileColumns = 512;
+constexpr int64_t enoughTiles = 4;
+
+int64_t mostTileRows(abi::DType dtype, int64_t m, int64_t n) {
+  constexpr int64_t low = 256, tall = 512;
+  bool enough =
+      chunkCount(m, tall) * chunkCount(n, mostTileColumns) >= enoughTiles;
+  return dtype == abi::DType::BF16 && hasNativeBf16() && enough ? tall : low;
+}
 
 /// Debian's oneDNN is threaded by OpenMP, whose number of threads each thread
 /// sets for itself. TBB divides our work: one is enough.
@@ -208,7 +218,7 @@ public:
       CIUIC_TRY(expectFloats("bias", tbias, 1, n));
       bias = {tbias.data, tbias.dtype, 0, 1};
     }
-    tileRows = tileSize(m, mostTileRows);
+    tileRows = tileSize(m, mostTileRows(a.dtype, m, n));
     tileColumns = tileSize(n, mostTileColumns);
     workspace = args.workspace;
     return choose(*args.gemms);

@@ -97,7 +97,7 @@ TEST(GemmTest, EmptyProducts) {
 // The number of threads does not change a bit.
 TEST(GemmTest, SameBitsOnAnyThreads) {
   for (DType dtype : {f32, bf16, f16}) {
-    Product one({511, 1100, 97, false, true, true, false, dtype, dtype});
+    Product one({1023, 1100, 97, false, true, true, false, dtype, dtype});
     Product two(one.c);
     EXPECT_OK(one.run(1));
     EXPECT_OK(two.run(2));
