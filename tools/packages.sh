@@ -33,3 +33,18 @@ ciuic_configure() {
     -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
     -DMLIR_DIR=/usr/lib/llvm-22/lib/cmake/mlir >/dev/null
 }
+
+# ciuic_check_format SOURCE: names the C++ files that clang-format would
+# change, and says how to change them.
+ciuic_check_format() {
+  local unformatted
+  unformatted=$(cd "$1" && find dialect frontend passes runtime tools test \
+      bench cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' \
+      -o -name '*.cuh' \) -print0 |
+    xargs -0 --no-run-if-empty clang-format-22 --dry-run 2>&1 |
+    sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: warning: .*/\1/p' | sort -u)
+  [ -z "$unformatted" ] && return 0
+  echo "not formatted; clang-format-22 -i puts it right:" >&2
+  echo "$unformatted" >&2
+  return 1
+}

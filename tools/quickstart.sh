@@ -35,7 +35,7 @@ show "$ciuicc" compile --model "$example/config.json" \
   --config "$example/ds_config.json" --devices 8 -o "$work/job"
 
 say "4/5 train and export"
-show "$ciuicc" train "$work/job" --data "$headers" --steps 120 \
+show "$ciuicc" train "$work/job" --data "$headers" --steps 150 \
   --log "$work/log.jsonl" --export "$work/trained"
 
 say "5/5 done"
