@@ -348,6 +348,23 @@ int tool::runCommandLine(int argc, char **argv) {
   exporting->footer(
       "Example:\n  ciuicc export checkpoints --bundle job -o trained");
 
+  app.failure_message([&](const CLI::App *, const CLI::Error &error) {
+    std::string help = "ciuicc";
+    for (const CLI::App *used : app.get_subcommands())
+      help += " " + used->get_name();
+    return "ciuicc: error: " + std::string(error.what()) + "; " + help +
+           " --help says more\n";
+  });
+  // What is no command at all gets a better answer than "one is required".
+  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+    std::string names;
+    for (const CLI::App *known : app.get_subcommands({}))
+      names += (names.empty() ? "" : ", ") + known->get_name();
+    std::fprintf(stderr,
+                 "ciuicc: error: no command \"%s\"; the commands are %s\n",
+                 argv[1], names.c_str());
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -1,6 +1,7 @@
 //===- InspectCommand.cpp - ciuicc inspect --------------------------------===//
 #include "passes/Pipelines/Phases.h"
 #include "tools/ciuicc/Commands.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -177,8 +178,8 @@ static int inspectParameter(const std::string &bundle,
 
 int tool::runInspect(const std::string &bundle, const std::string &what,
                      const std::string &name) {
-  if (!readFile(bundle + "/manifest.json"))
-    return fail("\"" + bundle + "\" is no bundle");
+  if (!sys::fs::exists(bundle + "/manifest.json"))
+    return fail(bundle + " is no bundle: it has no manifest.json");
   if (what.empty())
     return print(bundle + "/manifest.json");
   if (what == "config")
@@ -189,6 +190,11 @@ int tool::runInspect(const std::string &bundle, const std::string &what,
     return inspectSchedule(bundle, what == "comm");
   if (what == "kernels")
     return print(bundle + "/src/kernels.cpp");
+  if ((what == "phase" || what == "param") && name.empty()) {
+    errs() << "ciuicc: error: inspect BUNDLE " << what << " takes a name"
+           << (what == "phase" ? ": " + listPhases() : std::string()) << "\n";
+    return 2;
+  }
   if (what == "phase") {
     auto phase = findPhase(name);
     if (!phase)

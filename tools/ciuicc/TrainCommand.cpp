@@ -5,6 +5,7 @@
 #include "runtime/job/Job.h"
 #include "tools/ciuicc/Commands.h"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -22,6 +23,9 @@ static rt::Result<std::string> readText(const std::string &path) {
 /// What the bundle was compiled for, where the command line is silent.
 static rt::Status applyManifest(rt::TrainOptions &options) {
   std::string path = options.bundle + "/manifest.json";
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+    return rt::Status::invalid(options.bundle +
+                               " is no bundle: it has no manifest.json");
   CIUIC_TRY_ASSIGN(std::string text, readText(path));
   CIUIC_TRY_ASSIGN(rt::Json manifest, rt::parseJson(text, path));
   if (!manifest.is_object())
