@@ -356,14 +356,19 @@ int tool::runCommandLine(int argc, char **argv) {
            " --help says more\n";
   });
   // What is no command at all gets a better answer than "one is required".
-  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+  if (argc > 1 && argv[1][0] != '-') {
     std::string names;
-    for (const CLI::App *known : app.get_subcommands({}))
-      names += (names.empty() ? "" : ", ") + known->get_name();
-    std::fprintf(stderr,
-                 "ciuicc: error: no command \"%s\"; the commands are %s\n",
-                 argv[1], names.c_str());
-    return 2;
+    bool known = false;
+    for (const CLI::App *command : app.get_subcommands({})) {
+      names += (names.empty() ? "" : ", ") + command->get_name();
+      known |= command->get_name() == argv[1];
+    }
+    if (!known) {
+      std::fprintf(stderr,
+                   "ciuicc: error: no command \"%s\"; the commands are %s\n",
+                   argv[1], names.c_str());
+      return 2;
+    }
   }
   try {
     app.parse(argc, argv);
