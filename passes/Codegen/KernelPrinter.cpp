@@ -133,7 +133,10 @@ FailureOr<std::string> Printer::expression(Operation &op) {
   auto infix = [&](StringRef sign) {
     return "(" + operand(0) + " " + sign.str() + " " + operand(1) + ")";
   };
-  auto call = [&](StringRef function) {
+  auto call = [&](StringRef function) -> FailureOr<std::string> {
+    if (op.getOperand(0).getType().isF64())
+      return op.emitOpError()
+             << "is of f64, for which kernels have no function";
     return function.str() + "(" + operand(0) + ")";
   };
   FailureOr<std::string> text =
