@@ -123,6 +123,7 @@ public:
 
 private:
   int readModel();
+  int checkSettingsFit();
   int runPhases();
   int emit();
   LogicalResult dump(size_t phase);
@@ -171,12 +172,40 @@ LogicalResult Compilation::dump(size_t phase) {
   return success();
 }
 
+/// A phase's file has its devices and micro-batch built in; settings that say
+/// otherwise would describe another job.
+int Compilation::checkSettingsFit() {
+  int64_t ranks = 0;
+  if (auto attr =
+          module->getOperation()->getAttrOfType<IntegerAttr>(sched::kRanksAttr))
+    ranks = attr.getInt();
+  else
+    for (auto bucket : module->getOps<comm::BucketOp>())
+      ranks = bucket.getAxis().getSize();
+  if (ranks != 0 && ranks != settings.job.batch.worldSize)
+    return fail(options.model + " is made for " + std::to_string(ranks) +
+                " devices, but the settings ask for " +
+                std::to_string(settings.job.batch.worldSize) + " (--devices)");
+  auto step = module->lookupSymbol<func::FuncOp>("micro_step");
+  if (!step)
+    step = module->lookupSymbol<func::FuncOp>("forward");
+  if (!step || step.getNumArguments() == 0)
+    return 0;
+  auto tokens = dyn_cast<RankedTensorType>(step.getArgumentTypes().front());
+  if (tokens && tokens.getRank() == 2 &&
+      tokens.getDimSize(0) != settings.job.batch.microBatch)
+    return fail(options.model + " is made for micro-batches of " +
+                std::to_string(tokens.getDimSize(0)) +
+                " sequences, but the settings ask for " +
+                std::to_string(settings.job.batch.microBatch));
+  return 0;
+}
+
 /// Reads the model and the settings; makes the module.
 int Compilation::readModel() {
   PhaseTimer timer(getPhases().front().name, options.timing);
   StringRef path = options.model;
   bool isIr = path.ends_with(".mlir");
-  int64_t microBatch = 1;
   if (!options.startFrom.empty() && !isIr)
     return fail("--start-from goes on from a phase's .mlir file; give it as "
                 "--model",
@@ -190,20 +219,15 @@ int Compilation::readModel() {
       module = model::loadModel(context, path);
       if (!module)
         return 1;
-      FailureOr<model::BatchShape> shape = model::batchShape(*module);
-      if (failed(shape))
+      if (failed(model::batchShape(*module)))
         return 1;
-      microBatch = shape->microBatch;
     }
     auto resolved = resolveSettings(options, std::nullopt);
     if (!resolved.ok())
       return report(resolved.takeStatus());
     settings = *resolved;
-    int64_t wanted = settings.job.batch.microBatch;
-    if (options.startFrom.empty() && wanted != microBatch)
-      return fail("the model " + options.model + " is made for micro-batches " +
-                  "of " + std::to_string(microBatch) + " sequences, but the " +
-                  "settings ask for " + std::to_string(wanted));
+    if (int code = checkSettingsFit())
+      return code;
   } else {
     auto read = model::readModelConfig(options.model);
     if (!read.ok())
@@ -215,7 +239,7 @@ int Compilation::readModel() {
     if (!resolved.ok())
       return report(resolved.takeStatus());
     settings = *resolved;
-    microBatch = settings.job.batch.microBatch;
+    int64_t microBatch = settings.job.batch.microBatch;
     int64_t sequence = options.sequence.value_or(
         std::min(model->maxPositions, kDefaultSequence));
     layers = model->layers;

@@ -59,7 +59,12 @@ static rt::Status exportCheckpoint(const std::string &checkpoint,
                                    const std::string &folder,
                                    const std::string &bundle, rt::DType dtype,
                                    uint64_t maxShardBytes) {
-  CIUIC_TRY_ASSIGN(std::string config, readText(bundle + "/config.json"));
+  // Only a bundle of a model's configuration can name what it exports.
+  std::string path = bundle + "/config.json";
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+    return rt::Status::invalid(bundle + " has no config.json, which an export "
+                                        "needs: it was compiled from IR");
+  CIUIC_TRY_ASSIGN(std::string config, readText(path));
   CIUIC_TRY_ASSIGN(rt::CheckpointReader reader,
                    rt::CheckpointReader::open(checkpoint));
   CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job, rt::Job::load(bundle, {}));
