@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -260,6 +261,42 @@ Status replaceFolder(const std::string &from, const std::string &to) {
   }
   CIUIC_TRY(syncFolder(parentFolder(to)));
   return removeFolder(old);
+}
+
+Result<FolderLock> FolderLock::take(const std::string &path) {
+  FolderLock lock;
+  lock.descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock.descriptor < 0)
+    return outputError(path, "open", errno);
+  if (::flock(lock.descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return Status::invalid(
+        fmt::format("{}: is in use by another run, give another folder", path));
+  return lock;
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+}
+
+Status checkWritable(const std::string &path) {
+  // As many steps up as the path has components, at most.
+  for (std::string above = parentFolder(path);;) {
+    struct stat info;
+    if (::stat(above.c_str(), &info) == 0) {
+      if (!S_ISDIR(info.st_mode))
+        return outputError(above, "make a folder in it", ENOTDIR);
+      if (::access(above.c_str(), W_OK | X_OK) != 0)
+        return outputError(above, "write in it", errno);
+      return {};
+    }
+    if (errno != ENOENT && errno != ENOTDIR)
+      return outputError(above, "examine", errno);
+    std::string next = parentFolder(above);
+    if (next == above)
+      return outputError(above, "examine", ENOENT);
+    above = std::move(next);
+  }
 }
 
 std::string parentFolder(const std::string &path) {

@@ -99,6 +99,32 @@ Status removeFolder(const std::string &path);
 /// file system can exchange two names.
 Status replaceFolder(const std::string &from, const std::string &to);
 
+/// Keeps other processes that ask for the same lock out of a folder. It goes
+/// with the process, however that ends, and leaves no file.
+class FolderLock {
+public:
+  /// Code::Invalid if another one holds it. File systems that cannot lock a
+  /// folder give a lock that keeps nobody out.
+  static Result<FolderLock> take(const std::string &path);
+
+  FolderLock(FolderLock &&other) noexcept { *this = std::move(other); }
+  FolderLock &operator=(FolderLock &&other) noexcept {
+    std::swap(descriptor, other.descriptor);
+    return *this;
+  }
+  ~FolderLock();
+
+private:
+  FolderLock() = default;
+
+  int descriptor = -1;
+};
+
+/// Whether something can be made at `path`, whose parents may be missing,
+/// without making anything: asks the nearest folder that is there. A full disk
+/// is not noticed.
+Status checkWritable(const std::string &path);
+
 /// The folder that holds `path` ("." for a bare name).
 std::string parentFolder(const std::string &path);
 

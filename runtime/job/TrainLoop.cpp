@@ -1,10 +1,12 @@
 //===- TrainLoop.cpp - Training a compiled job from data to weights -------===//
 #include "runtime/job/TrainLoop.h"
 
+#include "runtime/base/File.h"
 #include "runtime/base/Quote.h"
 #include "runtime/blas/Gemm.h"
 #include "runtime/job/Job.h"
 #include "runtime/job/ProgressLog.h"
+#include "runtime/weights/HuggingFace.h"
 
 #include <atomic>
 #include <chrono>
@@ -27,8 +29,9 @@ double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// While it lives the first SIGINT only sets a flag; a second one acts as
-/// before, for a run that hangs.
+/// While it lives the first SIGINT or SIGTERM (what batch systems send before
+/// they kill) only sets a flag; a second one acts as before, for a run that
+/// hangs.
 class InterruptGuard {
 public:
   InterruptGuard() {
@@ -36,9 +39,13 @@ public:
     struct sigaction action{};
     action.sa_handler = [](int) { interrupted.store(true); };
     action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
-    sigaction(SIGINT, &action, &before);
+    sigaction(SIGINT, &action, &interruptBefore);
+    sigaction(SIGTERM, &action, &terminateBefore);
   }
-  ~InterruptGuard() { sigaction(SIGINT, &before, nullptr); }
+  ~InterruptGuard() {
+    sigaction(SIGINT, &interruptBefore, nullptr);
+    sigaction(SIGTERM, &terminateBefore, nullptr);
+  }
   InterruptGuard(const InterruptGuard &) = delete;
   InterruptGuard &operator=(const InterruptGuard &) = delete;
 
@@ -47,7 +54,8 @@ public:
 private:
   static inline std::atomic<bool> interrupted{false};
   static_assert(std::atomic<bool>::is_always_lock_free);
-  struct sigaction before{};
+  struct sigaction interruptBefore{};
+  struct sigaction terminateBefore{};
 };
 
 class Trainer {
@@ -79,6 +87,7 @@ private:
   std::optional<TokenDataset> dataset;
   std::optional<BatchLoader> loader, validation;
   std::unique_ptr<ProgressLog> log;
+  std::optional<FolderLock> saveLock;
   std::string configJson;
   uint64_t steps = 0; ///< The number of the last step.
   uint64_t done = 0, skipped = 0, savedAt = 0;
@@ -105,6 +114,7 @@ Status Trainer::open() {
   if (!options.exportFolder.empty()) {
     CIUIC_TRY_ASSIGN(configJson,
                      readTextFile(options.bundle + "/config.json", 16 << 20));
+    CIUIC_TRY(checkExportFolder(options.exportFolder));
   }
   TokenDataset::Options dataOptions;
   dataOptions.sequenceLength = bundle.sequence;
@@ -129,9 +139,12 @@ Status Trainer::open() {
     steps = static_cast<uint64_t>(
         std::ceil(std::max(0.0, options.epochs.value_or(1.0)) *
                   static_cast<double>(loader->stepsPerEpoch())));
-  // So does a folder that cannot be made.
-  if (!options.save.empty())
+  // So does a folder that cannot be made. Two runs that save into one would
+  // remove each other's files.
+  if (!options.save.empty()) {
     CIUIC_TRY(makeFolder(options.save));
+    CIUIC_TRY_ASSIGN(saveLock, FolderLock::take(options.save));
+  }
   CIUIC_TRY_ASSIGN(log, ProgressLog::open(options.log, !options.resume.empty(),
                                           options.quiet));
   std::string warning = dataset->counts().warning();

@@ -300,6 +300,26 @@ Status writeExport(const std::string &temporary, const std::string &folder,
 
 } // namespace
 
+/// `folder` without slashes at its end: they would put the temporary folder
+/// inside.
+static std::string exportTarget(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/')
+    folder.pop_back();
+  return folder;
+}
+
+Status checkExportFolder(const std::string &folder) {
+  std::string target = exportTarget(folder);
+  std::error_code error;
+  if (fs::exists(target, error)) {
+    if (!fs::is_directory(target, error))
+      return Status::invalid(
+          fmt::format("{}: exists and is not a folder", target));
+    CIUIC_TRY(checkWritable(join(target, "config.json")));
+  }
+  return checkWritable(target);
+}
+
 Status exportHuggingFace(const std::string &folder,
                          const std::string &configJson,
                          const std::vector<TensorSource> &tensors,
@@ -309,14 +329,8 @@ Status exportHuggingFace(const std::string &folder,
         fmt::format("{}: there are no tensors to export", folder));
   CIUIC_TRY_ASSIGN(std::string config,
                    configText(configJson, tensors.front().dtype));
-  std::error_code error;
-  // A trailing '/' would put the temporary folder inside.
-  std::string target = folder;
-  while (target.size() > 1 && target.back() == '/')
-    target.pop_back();
-  if (fs::exists(target, error) && !fs::is_directory(target, error))
-    return Status::invalid(
-        fmt::format("{}: exists and is not a folder", target));
+  CIUIC_TRY(checkExportFolder(folder));
+  std::string target = exportTarget(folder);
   std::string temporary = fmt::format("{}.tmp-{}", target, ::getpid());
   CIUIC_TRY(removeFolder(temporary));
   Status status =

@@ -47,6 +47,10 @@ private:
   std::map<std::string, Place, std::less<>> places;
 };
 
+/// Whether exportHuggingFace could write to `folder`, before there is anything
+/// to write; makes nothing.
+Status checkExportFolder(const std::string &folder);
+
 /// Writes a folder that AutoModelForCausalLM.from_pretrained opens:
 /// `config.json` (the given object with `torch_dtype` set to the dtype of the
 /// first tensor) and the tensors, in shards of at most `maxShardBytes` where a

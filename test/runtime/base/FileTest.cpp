@@ -105,6 +105,29 @@ TEST(File, RemovalFollowsNoLinks) {
   EXPECT_OK(removeFolder(folder.path("none")));
 }
 
+// A folder is locked once at a time, and free again with its lock gone.
+TEST(File, LocksFolders) {
+  TemporaryFolder folder;
+  {
+    ASSERT_ASSIGN(FolderLock lock, FolderLock::take(folder.path()));
+    EXPECT_INVALID(FolderLock::take(folder.path()), "in use by another run");
+  }
+  EXPECT_OK(FolderLock::take(folder.path()));
+  EXPECT_TRUE(folder.names().empty());
+}
+
+// What could be made is told without making it: below a folder, not a file.
+TEST(File, ChecksWithoutMaking) {
+  TemporaryFolder folder;
+  EXPECT_OK(checkWritable(folder.path("a/b/c")));
+  EXPECT_OK(checkWritable("no-such-name"));
+  EXPECT_TRUE(folder.names().empty());
+  folder.write("file", "1");
+  Status status = checkWritable(folder.path("file/a/b"));
+  EXPECT_EQ(status.code(), Code::Machine);
+  EXPECT_NE(status.str().find("Not a directory"), std::string::npos);
+}
+
 // Names that lead out of a folder.
 TEST(File, PlainFileNames) {
   EXPECT_TRUE(isPlainFileName("model-00001-of-00002.safetensors"));

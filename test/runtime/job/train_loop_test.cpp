@@ -1,4 +1,5 @@
 //===- train_loop_test.cpp - Runs from data to weights --------------------===//
+#include "runtime/base/File.h"
 #include "runtime/base/Json.h"
 #include "runtime/job/ProgressLog.h"
 #include "runtime/job/TrainLoop.h"
@@ -165,8 +166,12 @@ TEST_F(TrainLoopTest, StopsWhereTheLossIsNotFinite) {
   EXPECT_NE(status.str().find("not finite"), std::string::npos);
 }
 
-// SIGINT ends the run after a whole step, which is saved.
-TEST_F(TrainLoopTest, InterruptSaves) {
+/// Both ask a run to end.
+class TrainLoopSignalTest : public TrainLoopTest,
+                            public testing::WithParamInterface<int> {};
+
+// The run ends after a whole step, which is saved.
+TEST_P(TrainLoopSignalTest, Saves) {
   TrainOptions run = options();
   run.steps = 1000000;
   run.save = path("checkpoints");
@@ -175,7 +180,7 @@ TEST_F(TrainLoopTest, InterruptSaves) {
     struct stat info;
     while (!over && (stat(run.log.c_str(), &info) != 0 || info.st_size == 0))
       std::this_thread::yield();
-    kill(getpid(), SIGINT);
+    kill(getpid(), GetParam());
   });
   TrainResult result = train(run);
   over = true;
@@ -185,6 +190,24 @@ TEST_F(TrainLoopTest, InterruptSaves) {
   struct stat info;
   std::string saved = "checkpoints/step-" + std::to_string(result.steps);
   EXPECT_EQ(stat(path(saved).c_str(), &info), 0) << saved;
+}
+INSTANTIATE_TEST_SUITE_P(Signals, TrainLoopSignalTest,
+                         testing::Values(SIGINT, SIGTERM));
+
+// Two runs do not save into one folder: each would remove the other's files.
+TEST_F(TrainLoopTest, RefusesSharedFolder) {
+  TrainOptions run = options();
+  run.steps = 1;
+  run.save = path("checkpoints");
+  {
+    ASSERT_TRUE(makeFolder(run.save).ok());
+    auto lock = FolderLock::take(run.save);
+    ASSERT_TRUE(lock.ok());
+    Status status = runTraining(run).takeStatus();
+    EXPECT_EQ(status.code(), Code::Invalid);
+    EXPECT_NE(status.str().find("another run"), std::string::npos);
+  }
+  EXPECT_EQ(train(run).steps, 1u);
 }
 
 // What is missing is named before anything runs.
