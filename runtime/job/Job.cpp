@@ -2,11 +2,14 @@
 #include "runtime/job/Job.h"
 
 #include "runtime/abi/Sizes.h"
+#include "runtime/base/File.h"
 #include "runtime/base/Quote.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/task/CheckBundle.h"
 
+#include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
 
 namespace ciuic::rt {
 
@@ -19,6 +22,40 @@ struct Job::Library {
   }
 };
 
+/// Fails for a library of which the end is missing: a process that loaded it
+/// would be killed at the first access to what is not there.
+static Status checkWholeLibrary(const std::string &path) {
+  CIUIC_TRY_ASSIGN(MappedFile file, MappedFile::open(path));
+  std::span<const std::byte> bytes = file.bytes();
+  auto fits = [&](uint64_t offset, uint64_t length) {
+    return offset <= bytes.size() && length <= bytes.size() - offset;
+  };
+  auto broken = [&](const char *what) {
+    return Status::invalid(path + ": cannot load the compiled job: " + what);
+  };
+  Elf64_Ehdr header;
+  if (!fits(0, sizeof(header)))
+    return broken("file too short");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr))
+    return broken("it is no shared library");
+  // The sections' table is the last thing in a file.
+  if (!fits(header.e_phoff, uint64_t{header.e_phnum} * sizeof(Elf64_Phdr)) ||
+      !fits(header.e_shoff, uint64_t{header.e_shnum} * header.e_shentsize))
+    return broken("its end is missing");
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment,
+                bytes.data() + header.e_phoff + i * sizeof(Elf64_Phdr),
+                sizeof(segment));
+    if (segment.p_type == PT_LOAD && !fits(segment.p_offset, segment.p_filesz))
+      return broken("its end is missing");
+  }
+  return {};
+}
+
 Job::~Job() {
   // Graphs hold the library's kernels.
   runner.reset();
@@ -29,6 +66,7 @@ Result<std::unique_ptr<Job>> Job::load(const std::string &folder,
   std::unique_ptr<Job> job(new Job());
   job->library = std::make_unique<Library>();
   std::string path = folder + "/lib/libjob.so";
+  CIUIC_TRY(checkWholeLibrary(path));
   // A path with a slash is never searched for.
   if (path.find('/') == 0 || path.find("./") == 0)
     job->library->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

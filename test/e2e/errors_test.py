@@ -5,10 +5,14 @@ Nothing partial is left behind."""
 
 import json
 import math
+import os
+import shutil
 import struct
+import subprocess
 import unittest
 
 from harness import (
+    CIUICC,
     MODELS,
     ScratchCase,
     ciuicc,
@@ -61,6 +65,8 @@ class Usage(ScratchCase):
             ("train", "job", "--data", "x", "--validation", "1.5"),
             ("train", "job", "--data", "x", "--steps", "-3"),
             ("train", "job", "--data", "x", "--shard-size", "0"),
+            ("train", "job", "--data", "x", "--save-every", "5"),
+            ("train", "job", "--data", "x", "--validate-every", "5"),
         ):
             with self.subTest(" ".join(map(str, arguments))):
                 outcome = self.refuse(2, *arguments, cwd=self.scratch)
@@ -272,6 +278,38 @@ class Train(ScratchCase):
         finally:
             self.__class__.bundle = bundle
 
+    # A library of which the end is missing, and a pipe for a manifest.
+    def test_damaged_bundles(self):
+        good = self.bundle
+        damaged = self.path("damaged")
+        shutil.copytree(good, damaged)
+        library = damaged / "lib" / "libjob.so"
+        size = library.stat().st_size
+        self.__class__.bundle = damaged
+        try:
+            for length in (size - 1, size // 2, 5000, 64, 63, 0):
+                os.truncate(library, length)
+                with self.subTest(length):
+                    self.refuse_train(1, says="libjob.so")
+            (damaged / "manifest.json").unlink()
+            os.mkfifo(damaged / "manifest.json")
+            self.refuse_train(1, says="manifest.json")
+        finally:
+            self.__class__.bundle = good
+
+    # With standard output closed, what is printed lands in no other file.
+    def test_closed_output(self):
+        log = self.path("log.jsonl")
+        process = subprocess.run(
+            ["bash", "-c", 'exec "$@" >&-', "bash", CIUICC, "train"]
+            + [self.bundle, "--data", self.text, "--steps", "2", "--log", log],
+            check=False,
+        )
+        self.assertEqual(process.returncode, 0)
+        for line in log.read_text().splitlines():
+            self.assertIsInstance(json.loads(line), dict)
+        self.assertEqual(len(steps_of(log)), 2)
+
     # Data that is absent, empty, too short, or no text.
     def test_data(self):
         self.refuse_train(1, data="no/such", says="no/such")
@@ -383,6 +421,13 @@ class Train(ScratchCase):
         for option in ("--save", "--export", "--log"):
             with self.subTest(option):
                 self.refuse_train(3, option, file / "x", says=str(file))
+        # An export's place is looked at before the training, not after it.
+        outcome = self.refuse(
+            *(1, "train", self.bundle, "--data", self.text, "--steps", 2),
+            *("--export", file),
+            says="is not a folder",
+        )
+        self.assertNotIn("step 1", outcome.out)
         self.refuse_train(3, "--log", "/dev/full", says="/dev/full")
         self.assertEqual(file.read_text(), "no folder")
 

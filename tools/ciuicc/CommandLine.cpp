@@ -165,9 +165,10 @@ void addTrain(CLI::App &app, Settings &s) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
   app.add_option("--epochs", t.epochs, "Passes over the data; default 1")
       ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--save", t.save, "Folder for checkpoints");
+  auto *save = app.add_option("--save", t.save, "Folder for checkpoints");
   app.add_option("--save-every", t.saveEvery,
-                 "Steps between checkpoints; default at the end only");
+                 "Steps between checkpoints; default at the end only")
+      ->needs(save);
   app.add_option("--resume", t.resume,
                  "Go on from this checkpoint, or the latest of this folder");
   app.add_option("--export", t.exportFolder,
@@ -183,11 +184,13 @@ void addTrain(CLI::App &app, Settings &s) {
       "!--no-shuffle", t.shuffle,
       "Take the data in its order in every epoch, instead of one drawn from "
       "the seed");
-  app.add_option("--validation", t.validationShare,
-                 "Share of the data held back to measure the loss on")
-      ->check(CLI::Range(0.0, 0.99));
+  auto *validation =
+      app.add_option("--validation", t.validationShare,
+                     "Share of the data held back to measure the loss on")
+          ->check(CLI::Range(0.0, 0.99));
   app.add_option("--validate-every", t.validateEvery,
-                 "Steps between validations; default at the end only");
+                 "Steps between validations; default at the end only")
+      ->needs(validation);
   app.add_option("--threads", t.threads, "Threads; default one a processor")
       ->check(CLI::Range(0, 4096));
 }

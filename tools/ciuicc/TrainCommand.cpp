@@ -6,19 +6,12 @@
 #include "tools/ciuicc/Commands.h"
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 using namespace ciuic;
 using namespace ciuic::tool;
 
-static rt::Result<std::string> readText(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return rt::Status::invalid("cannot read " + path);
-  return text.str();
-}
+/// More than any manifest or model configuration has.
+static constexpr uint64_t mostText = 16 << 20;
 
 /// What the bundle was compiled for, where the command line is silent.
 static rt::Status applyManifest(rt::TrainOptions &options) {
@@ -26,7 +19,7 @@ static rt::Status applyManifest(rt::TrainOptions &options) {
   if (std::error_code ignored; !std::filesystem::exists(path, ignored))
     return rt::Status::invalid(options.bundle +
                                " is no bundle: it has no manifest.json");
-  CIUIC_TRY_ASSIGN(std::string text, readText(path));
+  CIUIC_TRY_ASSIGN(std::string text, rt::readTextFile(path, mostText));
   CIUIC_TRY_ASSIGN(rt::Json manifest, rt::parseJson(text, path));
   if (!manifest.is_object())
     return rt::Status::invalid(path + ": found no object");
@@ -64,7 +57,7 @@ static rt::Status exportCheckpoint(const std::string &checkpoint,
   if (std::error_code ignored; !std::filesystem::exists(path, ignored))
     return rt::Status::invalid(bundle + " has no config.json, which an export "
                                         "needs: it was compiled from IR");
-  CIUIC_TRY_ASSIGN(std::string config, readText(path));
+  CIUIC_TRY_ASSIGN(std::string config, rt::readTextFile(path, mostText));
   CIUIC_TRY_ASSIGN(rt::CheckpointReader reader,
                    rt::CheckpointReader::open(checkpoint));
   CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job, rt::Job::load(bundle, {}));
