@@ -63,9 +63,9 @@ struct TrainResult {
   bool interrupted = false;
 };
 
-/// Trains. SIGINT or SIGTERM ends the run after the step that is under way, as if it had
-/// been the last one. Code::Stopped where training cannot go on: the loss is
-/// not finite, or the loss scale overflowed at its minimum.
+/// Trains. SIGINT or SIGTERM ends the run after the step that is under way, as
+/// if it had been the last one. Code::Stopped where training cannot go on: the
+/// loss is not finite, or the loss scale overflowed at its minimum.
 Result<TrainResult> runTraining(const TrainOptions &options);
 
 } // namespace ciuic::rt
