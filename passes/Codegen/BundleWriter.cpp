@@ -4,6 +4,7 @@
 #include "passes/Codegen/KernelPrinter.h"
 #include "passes/Codegen/PlanPrinter.h"
 #include "passes/Sched/Passes.h"
+#include "runtime/base/File.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -132,7 +133,8 @@ LogicalResult Writer::printAll() {
   return success();
 }
 
-/// An existing target must be a bundle: nothing else is ever overwritten.
+/// An existing target must be a bundle: nothing else is ever overwritten. Many
+/// a project has a manifest.json, so the sources are looked for too.
 LogicalResult Writer::checkTarget() {
   if (!fs::exists(options.folder))
     return success();
@@ -140,7 +142,9 @@ LogicalResult Writer::checkTarget() {
   bool empty =
       fs::is_directory(options.folder) &&
       fs::directory_iterator(options.folder, error) == fs::directory_iterator();
-  if (!empty && !fs::exists(options.folder + "/manifest.json"))
+  bool bundle = fs::exists(options.folder + "/manifest.json") &&
+                fs::exists(options.folder + "/src/program.cpp");
+  if (!empty && !bundle)
     return fail("\"" + options.folder +
                 "\" is there and is no bundle; give another -o");
   return success();
@@ -229,12 +233,11 @@ LogicalResult Writer::run() {
         result = write(file);
   if (succeeded(result) && options.build)
     result = compile();
-  if (succeeded(result)) {
-    fs::remove_directories(options.folder);
-    if (std::error_code error = fs::rename(stage, options.folder))
-      result = fail("cannot rename " + stage + " to " + options.folder + ": " +
-                    error.message());
-  }
+  // The old bundle goes once the new one is in its place, not before.
+  if (succeeded(result))
+    if (rt::Status status = rt::replaceFolder(stage, options.folder);
+        !status.ok())
+      result = fail(status.str());
   if (failed(result))
     fs::remove_directories(stage);
   return result;
