@@ -139,6 +139,14 @@ FailureOr<std::string> Printer::expression(Operation &op) {
              << "is of f64, for which kernels have no function";
     return function.str() + "(" + operand(0) + ")";
   };
+  // Between f32 and f64 a cast is said: the text may stand inside of
+  // arithmetic, which is done in the type of its operands.
+  auto converted = [&] {
+    Type from = op.getOperand(0).getType(), to = op.getResult(0).getType();
+    if (!from.isF64() && !to.isF64())
+      return operand(0);
+    return (to.isF64() ? "double(" : "float(") + operand(0) + ")";
+  };
   FailureOr<std::string> text =
       llvm::TypeSwitch<Operation *, FailureOr<std::string>>(&op)
           .Case<arith::AddFOp, arith::AddIOp>([&](auto) { return infix("+"); })
@@ -166,8 +174,8 @@ FailureOr<std::string> Printer::expression(Operation &op) {
             return "(" + operand(0) + " ? " + operand(1) + " : " + operand(2) +
                    ")";
           })
-          .Case([&](arith::ExtFOp) { return operand(0); })
-          .Case([&](arith::TruncFOp) { return operand(0); })
+          .Case<arith::ExtFOp, arith::TruncFOp>(
+              [&](auto) { return converted(); })
           .Case([&](math::ExpOp) { return call("expf"); })
           .Case([&](math::LogOp) { return call("logf"); })
           .Case([&](math::TanhOp) { return call("tanhf"); })
@@ -234,6 +242,8 @@ LogicalResult Printer::printLoop(scf::ForOp loop) {
   // A loop that holds none is the one that lanes or threads share.
   bool innermost = loop.getBody()->getOps<scf::ForOp>().empty();
   std::string sum;
+  if (getConstantIntValue(loop.getStep()) != 1)
+    return loop.emitOpError() << "has a step that is not the constant 1";
   if (loop.getNumResults() > 1)
     return loop.emitOpError() << "carries " << loop.getNumResults()
                               << " values, expected at most one sum";
@@ -288,6 +298,8 @@ LogicalResult Printer::printLoop(scf::ForOp loop) {
 
 LogicalResult Printer::printOp(Operation &op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    if (failed(typeName(constant.getType(), constant)))
+      return failure();
     names[constant.getResult()] = literal(constant);
     return success();
   }

@@ -396,7 +396,8 @@ void Printer::printBundle() {
 }
 
 LogicalResult Printer::print() {
-  if (!module->hasAttr(kDeviceArena) || !module->hasAttr(kHostArena))
+  if (!module->getAttrOfType<IntegerAttr>(kDeviceArena) ||
+      !module->getAttrOfType<IntegerAttr>(kHostArena))
     return module.emitError() << "has no arenas; expected allocated IR";
   if (module.getOps<BufferOp>().empty() || module.getOps<ProgramOp>().empty())
     return module.emitError() << "has no programs; there is nothing to run";
