@@ -138,8 +138,10 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
       if (Value source = op->getNumOperands() ? op->getOperand(0) : Value();
           isa<ChunkOp, train::ReadOp>(op)) {
         op->erase();
-        if (source && source.use_empty())
-          source.getDefiningOp<train::ReadOp>().erase();
+        if (auto read = source ? source.getDefiningOp<train::ReadOp>()
+                               : train::ReadOp();
+            read && read->use_empty())
+          read.erase();
       }
   }
   toHost(master);
