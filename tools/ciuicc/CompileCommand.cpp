@@ -361,6 +361,11 @@ int Compilation::run() {
                   2);
     first = *found;
   }
+  if (first > last)
+    return fail("--start-from " + options.startFrom + " comes after " +
+                    "--stop-after " + options.stopAfter +
+                    ": there is no phase to run",
+                2);
   if (options.output.empty() && last == getPhases().size() - 1)
     return fail("give the bundle's folder with -o", 2);
 
