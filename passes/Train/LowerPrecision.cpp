@@ -57,15 +57,11 @@ LogicalResult LowerPrecision::run() {
   ModuleOp module = getOperation();
   if (failed(checkOptions()))
     return failure();
-  for (auto [name, slot] : {std::pair(StringRef(kMicroStep), &microStep),
-                            std::pair(StringRef(kApplyStep), &applyStep),
-                            std::pair(StringRef(kEvalStep), &evalStep)}) {
-    FailureOr<func::FuncOp> function =
-        lookupFunction(module, name, "a differentiated module");
-    if (failed(function))
-      return failure();
-    *slot = *function;
-  }
+  FailureOr<StepFunctions> steps = lookupSteps(module);
+  if (failed(steps))
+    return failure();
+  std::tie(microStep, applyStep, evalStep) =
+      std::tie(steps->micro, steps->apply, steps->eval);
   auto scales = llvm::to_vector(applyStep.getOps<GradScaleOp>());
   if (scales.size() != 1)
     return applyStep.emitError() << "@" << kApplyStep << " scales gradients "

@@ -52,6 +52,20 @@ FailureOr<func::FuncOp> lookupFunction(ModuleOp module, StringRef name,
   return function;
 }
 
+FailureOr<StepFunctions> lookupSteps(ModuleOp module) {
+  StepFunctions steps;
+  for (auto [name, step] : {std::pair(StringRef(kMicroStep), &steps.micro),
+                            {StringRef(kApplyStep), &steps.apply},
+                            {StringRef(kEvalStep), &steps.eval}}) {
+    FailureOr<func::FuncOp> function =
+        lookupFunction(module, name, "a differentiated module");
+    if (failed(function))
+      return failure();
+    *step = *function;
+  }
+  return steps;
+}
+
 /// After the last state, so that the module lists its states first.
 StateDeclarer::StateDeclarer(ModuleOp module)
     : builder(module.getContext()), symbols(module) {

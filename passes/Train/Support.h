@@ -34,6 +34,14 @@ mlir::FailureOr<mlir::func::FuncOp> lookupFunction(mlir::ModuleOp module,
                                                    llvm::StringRef name,
                                                    llvm::StringRef expected);
 
+/// The functions of a differentiated module.
+struct StepFunctions {
+  mlir::func::FuncOp micro, apply, eval;
+};
+
+/// All of them, or what lookupFunction emits of the first that is missing.
+mlir::FailureOr<StepFunctions> lookupSteps(mlir::ModuleOp module);
+
 /// Declares states of a module, each after those that are there already.
 class StateDeclarer {
 public:

@@ -43,19 +43,16 @@ LogicalResult VerifyDifferentiated::verifyFunctions() {
   ModuleOp module = getOperation();
   if (Operation *forward = module.lookupSymbol(kForward))
     return forward->emitError() << "@" << kForward << " is still there";
-  for (auto [name, slot] : {std::pair(StringRef(kMicroStep), &microStep),
-                            std::pair(StringRef(kApplyStep), &applyStep),
-                            std::pair(StringRef(kEvalStep), &evalStep)}) {
-    FailureOr<func::FuncOp> function =
-        lookupFunction(module, name, "a differentiated module");
-    if (failed(function))
-      return failure();
-    if (function->getNumResults() != 0)
-      return function->emitError()
-             << "@" << name << " has " << function->getNumResults()
-             << " results, expected none";
-    *slot = *function;
-  }
+  FailureOr<StepFunctions> steps = lookupSteps(module);
+  if (failed(steps))
+    return failure();
+  std::tie(microStep, applyStep, evalStep) =
+      std::tie(steps->micro, steps->apply, steps->eval);
+  for (func::FuncOp function : {microStep, applyStep, evalStep})
+    if (function.getNumResults() != 0)
+      return function.emitError()
+             << "@" << function.getSymName() << " has "
+             << function.getNumResults() << " results, expected none";
   return success();
 }
 

@@ -38,15 +38,11 @@ private:
 LogicalResult VerifyPrecision::run() {
   ModuleOp module = getOperation();
   f32 = Float32Type::get(&getContext());
-  for (auto [name, slot] : {std::pair(StringRef(kMicroStep), &microStep),
-                            std::pair(StringRef(kApplyStep), &applyStep),
-                            std::pair(StringRef(kEvalStep), &evalStep)}) {
-    FailureOr<func::FuncOp> function =
-        lookupFunction(module, name, "a differentiated module");
-    if (failed(function))
-      return failure();
-    *slot = *function;
-  }
+  FailureOr<StepFunctions> steps = lookupSteps(module);
+  if (failed(steps))
+    return failure();
+  std::tie(microStep, applyStep, evalStep) =
+      std::tie(steps->micro, steps->apply, steps->eval);
   if (failed(verifyStates()))
     return failure();
   for (func::FuncOp function : {microStep, evalStep}) {
