@@ -26,7 +26,6 @@ TaskOrder::TaskOrder(ProgramOp program, bool withEvents) {
       touch(*task.getSkip());
   }
   clocks.resize(list.size(), Clock{});
-  waits.resize(list.size());
   if (!withEvents)
     return;
   for (unsigned task = 0; task < list.size(); ++task) {
@@ -46,7 +45,6 @@ bool TaskOrder::addWait(unsigned task, unsigned earlier) {
   if (int32_t previous = last[streamOf(task)]; previous >= 0)
     if (position[earlier] < clocks[previous][stream])
       return false;
-  waits[task].push_back(earlier);
   for (unsigned s = 0; s < kStreams; ++s)
     clock[s] = std::max(clock[s], clocks[earlier][s]);
   clock[stream] = std::max(clock[stream], position[earlier] + 1);

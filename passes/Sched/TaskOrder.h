@@ -56,15 +56,12 @@ public:
   }
   int32_t positionOf(unsigned task) const { return position[task]; }
   const Clock &clockOf(unsigned task) const { return clocks[task]; }
-  /// What addWait added to each task.
-  llvm::ArrayRef<unsigned> waitsOf(unsigned task) const { return waits[task]; }
 
 private:
   llvm::SmallVector<TaskOp> list;
   llvm::MapVector<mlir::StringAttr, llvm::SmallVector<Touch>> byBuffer;
   llvm::SmallVector<int32_t> position; ///< In its stream, from 0.
   llvm::SmallVector<Clock> clocks;     ///< When the task starts.
-  llvm::SmallVector<llvm::SmallVector<unsigned, 2>> waits;
   std::array<int32_t, kStreams> last; ///< Latest finished task of a stream.
 };
 

@@ -42,11 +42,6 @@ std::byte *address(const Tensor &tensor, int64_t row, int64_t column) {
              static_cast<int64_t>(byteSize(tensor.dtype));
 }
 
-bool isFloat(abi::DType dtype) {
-  return dtype == abi::DType::F32 || dtype == abi::DType::F16 ||
-         dtype == abi::DType::BF16;
-}
-
 } // namespace
 
 Result<OperationPtr> makeLaunch(const TaskArguments &a) {

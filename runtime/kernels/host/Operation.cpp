@@ -22,11 +22,6 @@ const char *name(abi::DType dtype) {
   return "unknown";
 }
 
-bool isFloat(abi::DType dtype) {
-  return dtype == abi::DType::F32 || dtype == abi::DType::F16 ||
-         dtype == abi::DType::BF16;
-}
-
 Status mismatch(const char *what, const Tensor &tensor,
                 const std::string &expected) {
   return Status::invalid(std::string(what) + " is " + describe(tensor) +
@@ -38,6 +33,11 @@ std::string shape(int64_t rows, int64_t columns) {
 }
 
 } // namespace
+
+bool isFloat(abi::DType dtype) {
+  return dtype == abi::DType::F32 || dtype == abi::DType::F16 ||
+         dtype == abi::DType::BF16;
+}
 
 std::string describe(const Tensor &tensor) {
   return std::string(name(tensor.dtype)) +

@@ -96,6 +96,9 @@ template <typename Fn> OperationPtr makeLambdaOperation(Fn fn) {
 // Checks that preparations share
 //===----------------------------------------------------------------------===//
 
+/// f32, f16 or bf16: what products, sums and copies convert between.
+bool isFloat(abi::DType dtype);
+
 /// "f32[3, 4]", for messages.
 std::string describe(const Tensor &tensor);
 
