@@ -23,7 +23,7 @@ ciuic_install_packages() {
   echo "installing:$missing"
   # shellcheck disable=SC2086 # the lists are split on purpose
   $root apt-get update -q >/dev/null &&
-    DEBIAN_FRONTEND=noninteractive $root apt-get install -y -q \
+    $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
       --no-install-recommends $missing >/dev/null
 }
 
