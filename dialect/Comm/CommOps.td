@@ -1,4 +1,4 @@
-//===- CommOps.td - Buckets and collectives ---------------*- tablegen -*-===//
+//===- CommOps.td - Buckets and collectives ----------------*- tablegen -*-===//
 #ifndef CIUIC_DIALECT_COMM_COMMOPS_TD
 #define CIUIC_DIALECT_COMM_COMMOPS_TD
 

@@ -1,4 +1,4 @@
-//===- SchedOps.td - Buffers, kernels, programs and tasks -*- tablegen -*-===//
+//===- SchedOps.td - Buffers, kernels, programs and tasks --*- tablegen -*-===//
 #ifndef CIUIC_DIALECT_SCHED_SCHEDOPS_TD
 #define CIUIC_DIALECT_SCHED_SCHEDOPS_TD
 

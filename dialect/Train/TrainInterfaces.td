@@ -1,4 +1,4 @@
-//===- TrainInterfaces.td - What an op says of itself -----*- tablegen -*-===//
+//===- TrainInterfaces.td - What an op says of itself ------*- tablegen -*-===//
 #ifndef CIUIC_DIALECT_TRAIN_TRAININTERFACES_TD
 #define CIUIC_DIALECT_TRAIN_TRAININTERFACES_TD
 

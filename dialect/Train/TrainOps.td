@@ -1,4 +1,4 @@
-//===- TrainOps.td - All ops of the train dialect ---------*- tablegen -*-===//
+//===- TrainOps.td - All ops of the train dialect ----------*- tablegen -*-===//
 #ifndef CIUIC_DIALECT_TRAIN_TRAINOPS_TD
 #define CIUIC_DIALECT_TRAIN_TRAINOPS_TD
 

@@ -1,4 +1,4 @@
-//===- TrainStateOps.td - State and access to it ----------*- tablegen -*-===//
+//===- TrainStateOps.td - State and access to it -----------*- tablegen -*-===//
 #ifndef CIUIC_DIALECT_TRAIN_TRAINSTATEOPS_TD
 #define CIUIC_DIALECT_TRAIN_TRAINSTATEOPS_TD
 

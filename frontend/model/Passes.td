@@ -1,4 +1,4 @@
-//===- Passes.td - The gate of the import phase -----------*- tablegen -*-===//
+//===- Passes.td - The gate of the import phase ------------*- tablegen -*-===//
 #ifndef CIUIC_FRONTEND_MODEL_PASSES_TD
 #define CIUIC_FRONTEND_MODEL_PASSES_TD
 

@@ -1,4 +1,4 @@
-//===- Passes.td - Passes over the train dialect ----------*- tablegen -*-===//
+//===- Passes.td - Passes over the train dialect -----------*- tablegen -*-===//
 //
 // In the order in which a job passes them: differentiate, recompute-pointwise,
 // append-optimizer and the gate verify-differentiated; lower-precision and

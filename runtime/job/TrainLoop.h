@@ -1,5 +1,4 @@
-//===- TrainLoop.h - Training a compiled job from data to weights -*- C++
-//-*-===//
+//===- TrainLoop.h - Training a job from data to weights --------*- C++ -*-===//
 //
 // What `ciuicc train` does once there is a bundle: opens the data, starts or
 // resumes the job, runs steps, tells how they go, saves and exports.

@@ -1,5 +1,4 @@
-//===- HostKernels.h - Serial loops, one build an instruction set *- C++
-//-*-===//
+//===- HostKernels.h - Serial loops of one instruction set ------*- C++ -*-===//
 //
 // The innermost loops of the runtime's kernels. Their sources (isa/) are
 // compiled once for x86-64-v3 and once for x86-64-v4; hostKernels() chooses by

@@ -1,5 +1,4 @@
-//===- JobFixture.h - A temporary folder with a text to train on -*- C++
-//-*-===//
+//===- JobFixture.h - A temporary folder with a text ------------*- C++ -*-===//
 #ifndef CIUIC_TEST_RUNTIME_JOB_JOBFIXTURE_H
 #define CIUIC_TEST_RUNTIME_JOB_JOBFIXTURE_H
 
