@@ -60,8 +60,10 @@ def documents(path, field):
     """Yields the texts below a path, in sorted order."""
     if os.path.isdir(path):
         for name in sorted(os.listdir(path)):
-            if not name.startswith("."):
-                yield from documents(os.path.join(path, name), field)
+            inner = os.path.join(path, name)
+            # Links may lead in circles.
+            if not name.startswith(".") and not os.path.islink(inner):
+                yield from documents(inner, field)
         return
     with open(path, encoding="utf-8", newline="") as file:
         if not path.endswith((".jsonl", ".json")):
@@ -70,10 +72,13 @@ def documents(path, field):
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
-                    yield json.loads(line)[field]
+                    text = json.loads(line)[field]
+                    if not isinstance(text, str):
+                        raise TypeError(f"found {type(text).__name__}")
                 except (ValueError, KeyError, TypeError) as error:
                     sys.exit(f"{path}:{number}: expected an object with a text "
                              f"{field!r}: {error!r}")
+                yield text
 
 
 def main():
