@@ -181,10 +181,6 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
       error(*section.node->find("ratio"), section.pathOf("ratio"),
             fmt::format("found {} at stage {}, expected 1 below stage 3",
                         ratio.value, out.job.zero.stage));
-    else if (ratio.value < 1)
-      warnIdle(&section.node->find("ratio")->at, section.pathOf("ratio"),
-               "known to DeepSpeed, not acted on here (all of the optimizer "
-               "state is offloaded)");
     if (offload.device != OffloadDevice::None)
       addRow(section.pathOf("ratio"), ratio);
   }

@@ -120,13 +120,15 @@ TEST(Zero, RefusesOtherDevices) {
                   "expected an object"));
 }
 
-// Part of the optimizer's state can move at stage 3 only.
+// Part of the optimizer's state can move at stage 3 only, and then does.
 TEST(Zero, RatioNeedsStageThree) {
   std::string offload =
       ", \"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": ";
   EXPECT_TRUE(
       has(refused(zero("\"stage\": 2" + offload + "0.5}")), "at stage 2"));
-  accepted(zero("\"stage\": 3" + offload + "0.5}"));
+  ResolvedConfig half = accepted(zero("\"stage\": 3" + offload + "0.5}"));
+  EXPECT_EQ(half.job.zero.offloadOptimizer.ratio, 0.5);
+  EXPECT_FALSE(has(lines(half.warnings), "ratio"));
   EXPECT_TRUE(has(refused(zero("\"stage\": 3" + offload + "1.5}")),
                   "a number from 0 to 1"));
 }
