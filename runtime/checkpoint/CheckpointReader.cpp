@@ -81,6 +81,11 @@ Status readState(const Json &json, RunState &state) {
   CIUIC_TRY(readNumber(json, "step", state.step));
   CIUIC_TRY(readNumber(json, "applied_steps", state.appliedSteps));
   CIUIC_TRY(readNumber(json, "skipped_steps", state.skippedSteps));
+  // Their difference is what the next checkpoint calls applied.
+  if (state.skippedSteps > state.step)
+    return Status::invalid(fmt::format(
+        "\"skipped_steps\" is {}, expected at most \"step\", which is {}",
+        state.skippedSteps, state.step));
   CIUIC_TRY(readNumber(json, "data_step", state.dataStep));
   CIUIC_TRY(readNumber(json, "epoch", state.epoch));
   CIUIC_TRY(readNumber(json, "seed", state.seed));
