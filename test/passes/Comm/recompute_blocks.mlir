@@ -1,8 +1,11 @@
 // RUN: ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks=policy=block --ciuic-verify-placed | FileCheck %s
 // RUN: ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks=policy=block --cse --canonicalize --cse --ciuic-verify-placed | FileCheck %s
 // RUN: ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks | FileCheck %s --check-prefix=NONE
+// RUN: not ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks=policy=some 2>&1 | FileCheck %s --check-prefix=POLICY
 
 // NONE-NOT: train.recompute
+
+// POLICY: error: option policy is "some", expected none or block
 
 // The block's backward reads %h, which comes from the block's input: it is
 // computed again, fenced off from the forward. The block's input is kept.
