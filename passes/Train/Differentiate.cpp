@@ -193,6 +193,7 @@ LogicalResult Differentiate::run() {
 
   Block &block = forward.getBody().front();
   Operation *end = block.getTerminator();
+  // Scalars, so they are no arguments: ops give them.
   Value loss = end->getOperand(0), count = end->getOperand(1);
   SmallVector<ReadOp> reads;
   for (const Parameter &parameter : *parameters)
