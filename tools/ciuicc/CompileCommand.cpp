@@ -361,7 +361,7 @@ int Compilation::run() {
                   2);
     first = *found;
   }
-  if (first > last)
+  if (!options.startFrom.empty() && first > last)
     return fail("--start-from " + options.startFrom + " comes after " +
                     "--stop-after " + options.stopAfter +
                     ": there is no phase to run",

@@ -221,7 +221,7 @@ sched.kernel @indices_4x8 outputs 2 {
 // CHECK: static_cast<const bf16 *>(pointers[0]); // 8
 // CHECK: static_cast<const f16 *>(pointers[1]); // 8
 // CHECK: const double t0 = in2[0];
-// CHECK-NEXT: const float t1 = (t0 * 0.10000000000000001);
+// CHECK-NEXT: const float t1 = float((t0 * 0.10000000000000001));
 // CHECK: const bf16 t2 = in0[j0];
 // CHECK-NEXT: out0[j0] = fromFloat<bf16>((toFloat(t2) * t1));
 // CHECK-NEXT: const f16 t3 = in1[j0];
