@@ -1,6 +1,6 @@
 // The tables of a program: what its tasks touch, wait for and are told.
 //
-// RUN: rm -rf %t && env CIUIC_CXX=true ciuicc compile --model %s --start-from emit --micro-batch 1 -o %t
+// RUN: rm -rf %t && env CIUIC_CXX=true ciuicc compile --model %s --start-from emit --devices 2 --micro-batch 1 -o %t
 // RUN: FileCheck %s < %t/src/program.cpp
 
 // Names are quoted, here and in comments.
