@@ -62,7 +62,7 @@ private:
   llvm::MapVector<mlir::StringAttr, llvm::SmallVector<Touch>> byBuffer;
   llvm::SmallVector<int32_t> position; ///< In its stream, from 0.
   llvm::SmallVector<Clock> clocks;     ///< When the task starts.
-  std::array<int32_t, kStreams> last; ///< Latest finished task of a stream.
+  std::array<int32_t, kStreams> last;  ///< Latest finished task of a stream.
 };
 
 } // namespace ciuic::sched
