@@ -150,10 +150,15 @@ LogicalResult Writer::checkTarget() {
   return success();
 }
 
+/// Makes a folder and those above it, for all whom the umask admits: LLVM's
+/// default keeps others out.
+static std::error_code makeFolders(const llvm::Twine &path) {
+  return fs::create_directories(path, /*IgnoreExisting=*/true, fs::all_all);
+}
+
 LogicalResult Writer::write(const BundleFile &file) {
   std::string path = at(file.path);
-  if (std::error_code error =
-          fs::create_directories(llvm::sys::path::parent_path(path)))
+  if (std::error_code error = makeFolders(llvm::sys::path::parent_path(path)))
     return fail("cannot make the folder of " + path + ": " + error.message());
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
@@ -206,7 +211,7 @@ LogicalResult Writer::compile() {
   if (!options.facts.isa.empty())
     flags.push_back("-march=" + options.facts.isa);
   flags.push_back("-I" + at("src"));
-  if (std::error_code error = fs::create_directories(at("lib")))
+  if (std::error_code error = makeFolders(at("lib")))
     return fail("cannot make " + at("lib") + ": " + error.message());
   std::vector<std::string> command = {compiler};
   command.insert(command.end(), flags.begin(), flags.end());

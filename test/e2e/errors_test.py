@@ -220,8 +220,12 @@ class Compile(ScratchCase):
         self.refuse(3, *arguments, precious / "thesis.txt" / "job")
         self.assertEqual(describe(precious), ["thesis.txt"])
         self.path("empty").mkdir()
+        # Who may read it is for the umask to say.
+        mode = self.path("empty").stat().st_mode
         succeed(*arguments, self.path("empty"))
         succeed(*arguments, self.path("empty"))
+        self.assertEqual(self.path("empty").stat().st_mode, mode)
+        self.assertEqual((self.path("empty") / "lib").stat().st_mode, mode)
         names = {name.split("/")[0] for name in describe(self.scratch)}
         self.assertEqual(names, {"ds.json", "precious", "empty"})
 

@@ -158,7 +158,8 @@ LogicalResult Compilation::dump(size_t phase) {
   ir.push_back({"ir/" + name, printed()});
   if (options.dump.empty())
     return success();
-  if (std::error_code error = llvm::sys::fs::create_directories(options.dump))
+  if (std::error_code error = llvm::sys::fs::create_directories(
+          options.dump, /*IgnoreExisting=*/true, llvm::sys::fs::all_all))
     return module->emitError()
            << "cannot make " << options.dump << ": " << error.message();
   SmallString<256> path(options.dump);

@@ -16,7 +16,9 @@ static constexpr uint64_t mostText = 16 << 20;
 /// What the bundle was compiled for, where the command line is silent.
 static rt::Status applyManifest(rt::TrainOptions &options) {
   std::string path = options.bundle + "/manifest.json";
-  if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+  // What is there and cannot be read says why below.
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error)
     return rt::Status::invalid(options.bundle +
                                " is no bundle: it has no manifest.json");
   CIUIC_TRY_ASSIGN(std::string text, rt::readTextFile(path, mostText));
