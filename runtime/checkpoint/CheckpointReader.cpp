@@ -17,6 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t maxStateBytes = 256'000'000;
 
+/// Larger than any count of steps, and small enough to add to.
+constexpr uint64_t mostSteps = uint64_t{1} << 53;
+
 /// A member of `json`, an object, as an unsigned number.
 Status readNumber(const Json &json, const char *key, uint64_t &value) {
   auto found = json.find(key);
@@ -24,6 +27,15 @@ Status readNumber(const Json &json, const char *key, uint64_t &value) {
     return Status::invalid(
         fmt::format("\"{}\" is not a non-negative integer", key));
   value = found->get<uint64_t>();
+  return {};
+}
+
+/// A member of `json`, an object, as a number of steps or the like.
+Status readCount(const Json &json, const char *key, uint64_t &value) {
+  CIUIC_TRY(readNumber(json, key, value));
+  if (value > mostSteps)
+    return Status::invalid(fmt::format("\"{}\" is {}, expected at most {}", key,
+                                       value, mostSteps));
   return {};
 }
 
@@ -78,16 +90,16 @@ Status readState(const Json &json, RunState &state) {
   if (version != checkpointVersion)
     return Status::invalid(fmt::format("is of version {}, expected {}", version,
                                        checkpointVersion));
-  CIUIC_TRY(readNumber(json, "step", state.step));
-  CIUIC_TRY(readNumber(json, "applied_steps", state.appliedSteps));
-  CIUIC_TRY(readNumber(json, "skipped_steps", state.skippedSteps));
+  CIUIC_TRY(readCount(json, "step", state.step));
+  CIUIC_TRY(readCount(json, "applied_steps", state.appliedSteps));
+  CIUIC_TRY(readCount(json, "skipped_steps", state.skippedSteps));
   // Their difference is what the next checkpoint calls applied.
   if (state.skippedSteps > state.step)
     return Status::invalid(fmt::format(
         "\"skipped_steps\" is {}, expected at most \"step\", which is {}",
         state.skippedSteps, state.step));
-  CIUIC_TRY(readNumber(json, "data_step", state.dataStep));
-  CIUIC_TRY(readNumber(json, "epoch", state.epoch));
+  CIUIC_TRY(readCount(json, "data_step", state.dataStep));
+  CIUIC_TRY(readCount(json, "epoch", state.epoch));
   CIUIC_TRY(readNumber(json, "seed", state.seed));
   CIUIC_TRY(readString(json, "fingerprint", state.fingerprint));
   return readScalars(json, state.scalars);

@@ -189,6 +189,9 @@ Status Trainer::begin() {
       compute = bundle.states[i].view.dtype;
   if (bundle.gemmFlops > 0)
     peak = measureGemmPeak(compute, job->executor().threads());
+  if (done >= steps)
+    log->note(
+        fmt::format("nothing to train: {} of {} steps are done", done, steps));
   return log->memory(memoryRecord());
 }
 

@@ -89,6 +89,18 @@ class Resume(ScratchCase):
             self.weights_of(self.path("alone")),
         )
 
+    # A run whose steps are all done says so, and changes nothing.
+    def test_nothing_left(self):
+        bundle = self.compile("job", ds_config(4), *LENGTH)
+        arguments = ("train", bundle, "--data", self.data)
+        succeed(*arguments, "--steps", 2, "--save", self.saves)
+        outcome = succeed(
+            *(*arguments, "--steps", 1, "--resume", self.saves),
+            *("--save", self.saves),
+        )
+        self.assertIn("nothing to train: 2 of 1 steps are done", outcome.out)
+        self.assertEqual(latest_step(self.saves), 2)
+
     # Killed at three places, twice while a checkpoint is written, and resumed
     # each time: the same bits as a run left alone. Loss scaling, offload and
     # accumulation are on, so their state must come back too.

@@ -74,6 +74,8 @@ TEST_F(CheckpointHostile, Counters) {
                  "\"step\" is not a non-negative integer");
   EXPECT_INVALID(openWith("\"skipped_steps\": 1", "\"skipped_steps\": 2"),
                  "\"skipped_steps\" is 2, expected at most \"step\"");
+  EXPECT_INVALID(openWith("\"step\": 1", "\"step\": 18446744073709551615"),
+                 "\"step\" is 18446744073709551615, expected at most");
   EXPECT_INVALID(openWith("\"data_step\": 1", "\"data_step\": 1.5"),
                  "\"data_step\" is not");
   EXPECT_INVALID(openWith("\"seed\": 42", "\"seed\": 18446744073709551616"),
