@@ -169,12 +169,14 @@ static StringRef kindName(Kind kind) {
                                           "UpdateLossScale",
                                           "Adam",
                                           "Sgd"};
+  static_assert(std::size(names) == getMaxEnumValForKind() + 1);
   return names[static_cast<unsigned>(kind)];
 }
 
 static StringRef streamName(Stream stream) {
   static constexpr const char *names[] = {"Compute", "Gather", "Reduce",
                                           "H2D",     "D2H",    "Host"};
+  static_assert(std::size(names) == getMaxEnumValForStream() + 1);
   return names[static_cast<unsigned>(stream)];
 }
 
@@ -271,6 +273,7 @@ void Printer::printInit(Attribute init) {
 LogicalResult Printer::printStates() {
   static constexpr const char *roles[] = {
       "Parameter", "Gradient", "Master", "Moment", "Table", "Metric", "Scalar"};
+  static_assert(std::size(roles) == train::getMaxEnumValForRole() + 1);
   os << "constexpr State states[] = {\n";
   auto print = [&](StringRef name, StringRef role, StringRef slot,
                    FlatSymbolRefAttr buffer, RankedTensorType type,

@@ -135,10 +135,14 @@ Status Trainer::open() {
   }
   if (options.steps)
     steps = *options.steps;
+  else if (double wanted =
+               std::ceil(std::max(0.0, options.epochs.value_or(1.0)) *
+                         static_cast<double>(loader->stepsPerEpoch()));
+           wanted < 0x1p53)
+    steps = static_cast<uint64_t>(wanted);
   else
-    steps = static_cast<uint64_t>(
-        std::ceil(std::max(0.0, options.epochs.value_or(1.0)) *
-                  static_cast<double>(loader->stepsPerEpoch())));
+    return Status::invalid("the epochs are " + std::to_string(wanted) +
+                           " steps, expected fewer than 2^53");
   // So does a folder that cannot be made. Two runs that save into one would
   // remove each other's files.
   if (!options.save.empty()) {
