@@ -1,4 +1,4 @@
-//===- CommDialect.td - The comm dialect and its attributes ---*- tablegen -*-===//
+//===- CommDialect.td - The comm dialect, its attributes ---*- tablegen -*-===//
 #ifndef CIUIC_DIALECT_COMM_COMMDIALECT_TD
 #define CIUIC_DIALECT_COMM_COMMDIALECT_TD
 

@@ -181,7 +181,9 @@ def Comm_ReduceScatterOp : Comm_Op<"reduce_scatter", [
   let hasVerifier = 1;
 }
 
-def Comm_AllReduceOp : Comm_Op<"all_reduce", [Pure, SameOperandsAndResultType]> {
+def Comm_AllReduceOp : Comm_Op<"all_reduce", [
+  Pure, SameOperandsAndResultType,
+]> {
   let summary = "Combines the ranks' values; each gets the result.";
   let description = [{
     The sum or mean over all ranks of `input`, added in rank order (16-bit

@@ -1,4 +1,4 @@
-//===- SchedDialect.td - The sched dialect and its attributes -*- tablegen -*-===//
+//===- SchedDialect.td - The sched dialect, its attributes -*- tablegen -*-===//
 #ifndef CIUIC_DIALECT_SCHED_SCHEDDIALECT_TD
 #define CIUIC_DIALECT_SCHED_SCHEDDIALECT_TD
 

@@ -1,4 +1,4 @@
-//===- TrainDialect.td - The train dialect and its attributes --*- tablegen -*-===//
+//===- TrainDialect.td - The train dialect, its attributes -*- tablegen -*-===//
 //
 // Files of this dialect, in the order in which they include one another:
 //   TrainDialect.td     the dialect, its enums and attributes
@@ -107,6 +107,9 @@ def Train_ScheduleKind
 
 /// A double that TableGen's attributes can hash, parse and print exactly.
 def Train_Real : AttrOrTypeParameter<"::ciuic::train::Real", "a double">;
+class Train_RealOr<string value>
+    : DefaultValuedParameter<"::ciuic::train::Real",
+                             "::ciuic::train::Real(" # value # ")">;
 
 class Train_Attr<string name, string attrMnemonic>
     : AttrDef<Train_Dialect, name> {
@@ -152,9 +155,9 @@ def Train_RopeInitAttr : Train_Attr<"RopeInit", "rope"> {
     "int64_t":$dim,
     Train_Real:$theta,
     EnumParameter<Train_RopeScaling>:$scaling,
-    DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(1.0)">:$factor,
-    DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(1.0)">:$low,
-    DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(4.0)">:$high,
+    Train_RealOr<"1.0">:$factor,
+    Train_RealOr<"1.0">:$low,
+    Train_RealOr<"4.0">:$high,
     DefaultValuedParameter<"int64_t", "8192">:$original
   );
   let assemblyFormat = "`<` struct(params) `>`";
@@ -172,13 +175,13 @@ def Train_ScheduleAttr : Train_Attr<"Schedule", "schedule"> {
   let parameters = (ins
     EnumParameter<Train_ScheduleKind>:$kind,
     Train_Real:$base,
-    DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(0.0)">:$min,
-    DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(0.0)">:$max,
+    Train_RealOr<"0.0">:$min,
+    Train_RealOr<"0.0">:$max,
     DefaultValuedParameter<"int64_t", "0">:$warmup,
     DefaultValuedParameter<"int64_t", "0">:$total,
     DefaultValuedParameter<"bool", "true">:$logarithmic,
-    DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(0.0)">:$warmup_ratio,
-    DefaultValuedParameter<"::ciuic::train::Real", "::ciuic::train::Real(0.0001)">:$cos_min_ratio
+    Train_RealOr<"0.0">:$warmup_ratio,
+    Train_RealOr<"0.0001">:$cos_min_ratio
   );
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

@@ -1,4 +1,4 @@
-//===- TrainTensorOps.td - Forward and backward mathematics -*- tablegen -*-===//
+//===- TrainTensorOps.td - Forward and backward maths ------*- tablegen -*-===//
 //
 // Rows are tokens (batch-major: row = b * sequence + t), columns features.
 //

@@ -1,4 +1,4 @@
-//===- TrainUpdateOps.td - The optimizer step's mathematics -*- tablegen -*-===//
+//===- TrainUpdateOps.td - The optimizer step's maths ------*- tablegen -*-===//
 //
 // Scalars are zero-dimensional tensors: f32 values, i32 counters, f64 sums.
 // `skip` is 1.0 when the step is to change nothing, else 0.0.
