@@ -124,6 +124,7 @@ public:
 private:
   int readModel();
   int checkSettingsFit();
+  int checkPhasesFit();
   int runPhases();
   int emit();
   LogicalResult dump(size_t phase);
@@ -173,8 +174,69 @@ LogicalResult Compilation::dump(size_t phase) {
   return success();
 }
 
-/// A phase's file has its devices and micro-batch built in; settings that say
-/// otherwise would describe another job.
+/// The ZeRO stage that sharded IR was laid out for, by what it keeps in
+/// chunks; none if no bucket of it tells.
+static std::optional<int> stageOf(ModuleOp module) {
+  std::optional<int> stage;
+  for (auto bucket : module.getOps<comm::BucketOp>()) {
+    if (bucket.getAxis().getSize() == 1 || bucket.getPersistent() ||
+        !bucket.getTrainable())
+      continue;
+    stage = stage.value_or(0);
+    for (auto state : module.getOps<train::StateOp>()) {
+      if (!state.getSharded() || state.getOf() != bucket.getSymName())
+        continue;
+      if (state.getRole() == train::Role::Parameter)
+        stage = std::max(*stage, 3);
+      else if (state.getRole() == train::Role::Gradient)
+        stage = std::max(*stage, 2);
+      else if (state.getRole() == train::Role::Moment)
+        stage = std::max(*stage, 1);
+    }
+    break; // All such buckets are laid out alike.
+  }
+  return stage;
+}
+
+/// The element type of the parameters under a precision.
+static Type parameterType(MLIRContext *context, config::Precision precision) {
+  switch (precision) {
+  case config::Precision::Fp32:
+    return Float32Type::get(context);
+  case config::Precision::Bf16:
+    return BFloat16Type::get(context);
+  case config::Precision::Fp16:
+    return Float16Type::get(context);
+  }
+  return {};
+}
+
+/// What earlier phases built into a file must be what the settings say too;
+/// else the bundle would describe another job than it runs.
+int Compilation::checkPhasesFit() {
+  if (auto stage = stageOf(*module); stage && *stage != settings.job.zero.stage)
+    return fail(options.model + " is made for ZeRO stage " +
+                std::to_string(*stage) + ", but the settings ask for stage " +
+                std::to_string(settings.job.zero.stage));
+  if (first <= *findPhase("precision"))
+    return 0;
+  Type wanted = parameterType(&context, settings.job.precision.compute);
+  for (auto state : module->getOps<train::StateOp>()) {
+    Type found = state.getTensorType().getElementType();
+    if (state.getRole() != train::Role::Parameter || !state.getTrainable() ||
+        found == wanted)
+      continue;
+    std::string type;
+    llvm::raw_string_ostream(type) << found;
+    return fail(options.model + " is made with parameters of " + type +
+                ", but the settings ask for " +
+                config::name(settings.job.precision.compute));
+  }
+  return 0;
+}
+
+/// A phase's file has its devices and batch built in, and what its phases
+/// decided.
 int Compilation::checkSettingsFit() {
   int64_t ranks = 0;
   if (auto attr =
@@ -187,6 +249,9 @@ int Compilation::checkSettingsFit() {
     return fail(options.model + " is made for " + std::to_string(ranks) +
                 " devices, but the settings ask for " +
                 std::to_string(settings.job.batch.worldSize) + " (--devices)");
+  if (!options.startFrom.empty())
+    if (int code = checkPhasesFit())
+      return code;
   auto step = module->lookupSymbol<func::FuncOp>("micro_step");
   if (!step)
     step = module->lookupSymbol<func::FuncOp>("forward");
@@ -199,6 +264,12 @@ int Compilation::checkSettingsFit() {
                 std::to_string(tokens.getDimSize(0)) +
                 " sequences, but the settings ask for " +
                 std::to_string(settings.job.batch.microBatch));
+  if (tokens && tokens.getRank() == 2 && options.sequence &&
+      tokens.getDimSize(1) != *options.sequence)
+    return fail(options.model + " is made for sequences of " +
+                std::to_string(tokens.getDimSize(1)) +
+                " tokens, but --seq-len is " +
+                std::to_string(*options.sequence));
   return 0;
 }
 
