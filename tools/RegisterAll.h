@@ -12,6 +12,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Codegen/Passes.h"
 #include "passes/Comm/Passes.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Train/Passes.h"
@@ -35,6 +36,7 @@ inline void registerPasses() {
   train::registerCiuicTrainPasses();
   sched::registerTrainToSchedPasses();
   sched::registerSchedPasses();
+  codegen::registerCiuicCodegenPasses();
 }
 
 } // namespace ciuic

@@ -351,6 +351,7 @@ int Compilation::emit() {
   PassManager gates(&context);
   gates.addPass(sched::createVerifyScheduledPass());
   gates.addPass(sched::createVerifyAllocatedPass());
+  gates.addPass(codegen::createVerifyEmittedPass());
   if (failed(gates.run(*module)))
     return fail("the phase emit refused the job");
   PhaseTimer timer(getPhases().back().name, options.timing);
