@@ -82,7 +82,11 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
   phases.shard.ranks = job.batch.worldSize;
   phases.shard.stage = job.zero.stage;
   phases.shard.persistenceThreshold = job.zero.persistenceThreshold;
+  // One bucket is what is reduced, and at stages 1 and 2 gathered, at once.
   phases.shard.maxBucketElements = job.zero.reduceBucketSize;
+  if (job.zero.stage == 1 || job.zero.stage == 2)
+    phases.shard.maxBucketElements =
+        std::min(job.zero.reduceBucketSize, job.zero.allgatherBucketSize);
   if (job.communicationType != job.precision.compute)
     switch (job.communicationType) {
     case config::Precision::Fp32:
