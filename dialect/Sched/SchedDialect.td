@@ -130,8 +130,6 @@ def Sched_ViewAttr : AttrDef<Sched_Dialect, "View"> {
     /// Bytes that one rank's window spans.
     int64_t getBytes();
     bool writes() { return getAccess() != Access::Read; }
-    bool reads() { return getAccess() != Access::Write; }
-    ViewAttr withAccess(Access access);
   }];
 }
 

@@ -34,11 +34,6 @@ LogicalResult ViewAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 int64_t ViewAttr::getBytes() { return train::bytesOf(getType()); }
 
-ViewAttr ViewAttr::withAccess(Access access) {
-  return get(getContext(), access, getBuffer(), getOffset(), getRankStride(),
-             getType());
-}
-
 LogicalResult BufferOp::verify() {
   // (C1)
   auto bytes = static_cast<int64_t>(getBytes());
