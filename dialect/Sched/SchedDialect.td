@@ -91,6 +91,7 @@ def Sched_Kind : I32EnumAttr<"Kind", "What a task does", [
   I32EnumAttrCase<"UpdateLossScale", 21, "update_loss_scale">,
   I32EnumAttrCase<"Adam", 22, "adam">,
   I32EnumAttrCase<"Sgd", 23, "sgd">,
+  I32EnumAttrCase<"CrossEntropyWithGrad", 24, "cross_entropy_with_grad">,
 ]> {
   let cppNamespace = "::ciuic::sched";
   let genSpecializedAttr = 0;

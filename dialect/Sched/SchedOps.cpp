@@ -149,6 +149,8 @@ static Signature signatureOf(Kind kind) {
     return {8, 9, 3, 4, /*ranges=*/true};
   case Kind::Sgd:
     return {6, 7, 2, 2, /*ranges=*/true};
+  case Kind::CrossEntropyWithGrad:
+    return {6, 6, 0, 0};
   }
   llvm_unreachable("unknown kind");
 }
@@ -225,6 +227,8 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (failed(verifyView(*this, cast<ViewAttr>(view), symbols, ranks)))
       return failure();
   if (getSkip() && failed(verifyView(*this, *getSkip(), symbols, ranks)))
+    return failure();
+  if (getScratch() && failed(verifyView(*this, *getScratch(), symbols, ranks)))
     return failure();
   if (!getKernel())
     return success();

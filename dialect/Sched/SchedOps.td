@@ -80,7 +80,8 @@ def Sched_TaskOp : Sched_Op<"task", [
     What each `kind` does with its views, `ints` and `reals` is said in
     `runtime/abi/Program.h`. `name` is for people: the user's tensor and what
     is done to it. A task with `skip` does nothing where that f32 scalar is
-    not 0.
+    not 0. `scratch` is bytes that the task alone uses while it runs: nothing
+    is read from them that it has not written.
 
     Constraints:
     - (C1) every view lies inside its buffer, for every rank.
@@ -106,11 +107,12 @@ def Sched_TaskOp : Sched_Op<"task", [
                        TypedArrayAttrBase<Sched_ViewAttr, "views">:$views,
                        DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$ints,
                        DefaultValuedAttr<DenseF64ArrayAttr, "{}">:$reals,
-                       OptionalAttr<Sched_ViewAttr>:$skip);
+                       OptionalAttr<Sched_ViewAttr>:$skip,
+                       OptionalAttr<Sched_ViewAttr>:$scratch);
   let results = (outs Sched_Event:$done);
   let assemblyFormat = [{
     $kind $name `on` $stream (`after` `(` $after^ `)`)? (`kernel` $kernel^)?
-    $views (`ints` $ints^)? (`reals` $reals^)? (`skip` $skip^)? attr-dict
+    $views (`ints` $ints^)? (`reals` $reals^)? (`skip` $skip^)? (`scratch` $scratch^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -168,7 +168,8 @@ static StringRef kindName(Kind kind) {
                                           "Advance",
                                           "UpdateLossScale",
                                           "Adam",
-                                          "Sgd"};
+                                          "Sgd",
+                                          "CrossEntropyWithGrad"};
   static_assert(std::size(names) == getMaxEnumValForKind() + 1);
   return names[static_cast<unsigned>(kind)];
 }
@@ -212,6 +213,14 @@ LogicalResult Printer::printProgram(ProgramOp program) {
       os << ",\n";
       skip = views++;
     }
+    int64_t scratch = -1;
+    if (task.getScratch()) {
+      os << "    ";
+      if (failed(printView(*task.getScratch(), task)))
+        return failure();
+      os << ",\n";
+      scratch = views++;
+    }
     for (Value event : task.getAfter()) {
       waits << numbers.lookup(event) << ", ";
       ++waitCount;
@@ -230,7 +239,7 @@ LogicalResult Printer::printProgram(ProgramOp program) {
           << ", " << waitCount << "}, {" << firstInt << ", " << intCount
           << "}, {" << firstReal << ", " << realCount << "}, "
           << (task.getKernel() ? *task.getKernel() : StringRef("nullptr"))
-          << ", \"" << escaped(task.getName())
+          << ", nullptr, " << scratch << ", \"" << escaped(task.getName())
           << "\", Phase::" << phaseOf(task, program) << "}, // " << count - 1
           << "\n";
   }
@@ -392,7 +401,7 @@ void Printer::printBundle() {
      << numberOf("buf.labels") << ",\n    buffers, " << buffers.size()
      << ", programs, " << programs.size() << ", states, " << states
      << ",\n    buckets, " << buckets.size() << ", members, " << members
-     << ", \"" << escaped(facts.isa) << "\"};\n\n"
+     << ", \"" << escaped(facts.isa) << "\", Target::Cpu, \"\", nullptr};\n\n"
      << "} // namespace\n\n"
      << "extern \"C\" __attribute__((visibility(\"default\"))) const Bundle *\n"
      << "ciuic_bundle() {\n  return &bundle;\n}\n";

@@ -24,6 +24,8 @@ TaskOrder::TaskOrder(ProgramOp program, bool withEvents) {
       touch(cast<ViewAttr>(view));
     if (task.getSkip())
       touch(*task.getSkip());
+    if (task.getScratch())
+      touch(*task.getScratch());
   }
   clocks.resize(list.size(), Clock{});
   if (!withEvents)

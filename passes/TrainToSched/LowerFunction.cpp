@@ -68,7 +68,8 @@ TaskOp ProgramLowering::task(Operation *origin, Kind kind, Stream stream,
       StreamAttr::get(context, stream), ValueRange{},
       /*kernel=*/FlatSymbolRefAttr(), builder.getArrayAttr(attrs),
       DenseI64ArrayAttr::get(context, ints),
-      DenseF64ArrayAttr::get(context, reals), /*skip=*/ViewAttr());
+      DenseF64ArrayAttr::get(context, reals), /*skip=*/ViewAttr(),
+      /*scratch=*/ViewAttr());
   if (Attribute backward = origin->getAttr(train::kBackwardAttr))
     made->setAttr(train::kBackwardAttr, backward);
   return made;

@@ -20,9 +20,12 @@
 namespace ciuic::abi {
 
 /// Raised whenever a record changes; a bundle of another version is refused.
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 
 enum class DType : uint8_t { F32, F16, BF16, F64, I32 };
+
+/// What runs the device tasks. The tables are the same for both.
+enum class Target : uint8_t { Cpu, Cuda };
 
 /// Memories that hold buffers, each one allocation a rank.
 enum class Arena : uint8_t { Device, Host };
@@ -118,6 +121,9 @@ enum class TaskKind : uint8_t {
   /// p, grad, m (p and m in place), lr, coef, skip, [half]; ints: nesterov,
   /// sharded, then pairs as for Adam; reals: momentum, decay.
   Sgd,
+  /// seed, logits, labels -> loss, count, dlogits (may be the same place as
+  /// logits): CrossEntropy and CrossEntropyGrad in one pass over the rows.
+  CrossEntropyWithGrad,
 };
 
 /// What a task is for, as `wall_clock_breakdown` tells it. Collectives, copies
@@ -127,6 +133,34 @@ enum class Phase : uint8_t { Other, Forward, Backward };
 
 /// An emitted kernel: does rows [begin, end) given one pointer a view.
 using KernelFn = void (*)(int64_t begin, int64_t end, void *const *pointers);
+
+/// What the launcher of a device task is given: the task of one rank with its
+/// views resolved to device addresses.
+struct CudaLaunch {
+  void *const *pointers; ///< One a view, in the task's order.
+  const struct View *views;
+  uint32_t viewCount;
+  const int64_t *ints;
+  uint32_t intCount;
+  const double *reals;
+  uint32_t realCount;
+  void *scratch; ///< Planned bytes for this task alone; null: none.
+  uint64_t scratchBytes;
+  const float *skip; ///< On the device: does nothing where not 0; null: none.
+  uint32_t rank;
+  uint32_t ranks;
+  uint32_t processors; ///< Multiprocessors of the device.
+  void *stream;        ///< cudaStream_t
+};
+
+/// Enqueues a device task; returns a cudaError_t, 0 if it was enqueued.
+using CudaLaunchFn = int (*)(const CudaLaunch &launch);
+
+/// Enqueues out[i] = sum (or mean) over ranks, in rank order, of inputs[r][i],
+/// added in f32 (f64 for f64) and rounded once; for ranks that share a device.
+using CudaReduceFn = int (*)(DType dtype, const void *const *inputs,
+                             uint32_t ranks, void *out, uint64_t elements,
+                             int mean, void *stream);
 
 /// Half-open range of a table.
 struct Range {
@@ -143,7 +177,13 @@ struct Task {
   Range waits; ///< Of Program::waits: indices of earlier tasks.
   Range ints;
   Range reals;
-  KernelFn kernel;
+  KernelFn kernel; ///< Of a Launch that the CPU runs; else null.
+  /// Of a task that a CUDA device runs, if it is no product, collective or
+  /// copy between memories; else null.
+  CudaLaunchFn launch;
+  /// Bytes that this task alone uses while it runs, planned like any other
+  /// buffer: index of a one-dimensional view, or -1.
+  int32_t scratchView;
   /// For people and profiles: what it computes, in the user's names.
   const char *name;
   Phase phase;
@@ -241,8 +281,12 @@ struct Bundle {
   uint32_t bucketCount;
   const Member *members;
   uint32_t memberCount;
-  /// The instruction set its code was built for, e.g. "x86-64-v4".
+  /// The instruction set its host code was built for, e.g. "x86-64-v4".
   const char *isa;
+  Target target;
+  /// For CUDA: "sm_80,sm_90a", what its kernels were built for; else "".
+  const char *architectures;
+  CudaReduceFn cudaReduce; ///< For CUDA; else null.
 };
 
 /// The one symbol that a job's library exports.

@@ -280,7 +280,7 @@ private:
       return fail(where, "no name");
     where += " " + text(task.name);
     if (static_cast<unsigned>(task.kind) >
-        static_cast<unsigned>(abi::TaskKind::Sgd))
+        static_cast<unsigned>(abi::TaskKind::CrossEntropyWithGrad))
       return fail(where, "unknown kind " +
                              std::to_string(static_cast<int>(task.kind)));
     if (static_cast<unsigned>(task.stream) >= abi::kStreams)

@@ -44,7 +44,8 @@ const char *name(TimeKind kind) {
 
 namespace {
 
-constexpr int taskKinds = static_cast<int>(abi::TaskKind::Sgd) + 1;
+constexpr int taskKinds =
+    static_cast<int>(abi::TaskKind::CrossEntropyWithGrad) + 1;
 
 TimeKind timeKindOf(const abi::Task &task) {
   switch (task.kind) {

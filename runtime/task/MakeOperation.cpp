@@ -56,6 +56,8 @@ Result<OperationPtr> makeOperation(const TaskArguments &arguments) {
     return makeAdam(arguments);
   case TaskKind::Sgd:
     return makeSgd(arguments);
+  case TaskKind::CrossEntropyWithGrad:
+    return makeCrossEntropyWithGrad(arguments);
   }
   return Status::invalid("unknown kind of task");
 }

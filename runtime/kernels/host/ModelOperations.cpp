@@ -195,6 +195,56 @@ Result<OperationPtr> makeCrossEntropyGrad(const TaskArguments &a) {
   });
 }
 
+Result<OperationPtr> makeCrossEntropyWithGrad(const TaskArguments &a) {
+  CIUIC_TRY(expectCounts(a, 6, 0, 0));
+  Tensor seed = a.views[0], logits = a.views[1], labels = a.views[2],
+         loss = a.views[3], count = a.views[4], out = a.views[5];
+  CIUIC_TRY(expectTensor("seed", seed, abi::DType::F32, 1, 1));
+  CIUIC_TRY(expectFloats("logits", logits, logits.shape[0], logits.shape[1]));
+  CIUIC_TRY(expectFloats("out", out, logits.shape[0], logits.shape[1]));
+  CIUIC_TRY(sameType("out", out, logits));
+  CIUIC_TRY(expectIds("labels", labels, logits.shape[0]));
+  CIUIC_TRY(expectTensor("loss", loss, abi::DType::F32, 1, 1));
+  CIUIC_TRY(expectTensor("count", count, abi::DType::F32, 1, 1));
+  std::vector<double> losses(static_cast<size_t>(logits.shape[0]));
+  return makeLambdaOperation([=,
+                              losses = std::move(losses)]() mutable -> Status {
+    const int32_t *ids = labels.as<int32_t>();
+    int64_t rows = logits.rows();
+    CIUIC_TRY(checkIds("label", ids, rows, logits.columns(), true));
+    float scale = *seed.as<float>();
+    size_t bytes = static_cast<size_t>(out.columns()) * byteSize(out.dtype);
+    // A row is still in the cache when its gradient takes its place.
+    parallelChunks(
+        rows, rowGrain(logits.columns()), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            if (ids[i] == ignored) {
+              std::memset(row(out, i), 0, bytes);
+              continue;
+            }
+            float lse = hostKernels().logSumExp(logits.dtype, row(logits, i),
+                                                logits.columns());
+            float logit = 0;
+            hostKernels().convert(logits.dtype, row(logits, i, ids[i]),
+                                  abi::DType::F32, &logit, 1);
+            losses[static_cast<size_t>(i)] = static_cast<double>(lse) - logit;
+            hostKernels().softmaxGrad(logits.dtype, row(logits, i), lse, scale,
+                                      ids[i], row(out, i), out.columns());
+          }
+        });
+    double sum = 0;
+    int64_t counted = 0;
+    for (int64_t i = 0; i < rows; ++i)
+      if (ids[i] != ignored) {
+        sum += losses[static_cast<size_t>(i)];
+        ++counted;
+      }
+    *loss.as<float>() = static_cast<float>(sum);
+    *count.as<float>() = static_cast<float>(counted);
+    return {};
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//

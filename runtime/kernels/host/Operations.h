@@ -26,6 +26,7 @@ Result<OperationPtr> makeEmbedding(const TaskArguments &arguments);
 Result<OperationPtr> makeEmbeddingGrad(const TaskArguments &arguments);
 Result<OperationPtr> makeCrossEntropy(const TaskArguments &arguments);
 Result<OperationPtr> makeCrossEntropyGrad(const TaskArguments &arguments);
+Result<OperationPtr> makeCrossEntropyWithGrad(const TaskArguments &arguments);
 Result<OperationPtr> makeAttentionForward(const TaskArguments &arguments);
 Result<OperationPtr> makeAttentionBackward(const TaskArguments &arguments);
 

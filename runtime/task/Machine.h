@@ -1,0 +1,81 @@
+//===- Machine.h - The devices that run a bundle ----------------*- C++ -*-===//
+//
+// What a job needs of the devices of this process: to run programs and to
+// reach the bytes of a view. HostMachine runs on virtual devices of the CPU,
+// CudaMachine on GPUs. A machine holds the ranks [firstRank, firstRank +
+// localRanks) of the job; the others are in other processes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CIUIC_RUNTIME_TASK_MACHINE_H
+#define CIUIC_RUNTIME_TASK_MACHINE_H
+
+#include "runtime/abi/Program.h"
+#include "runtime/base/Status.h"
+
+#include <array>
+#include <string_view>
+
+namespace ciuic::rt {
+
+/// Where the time of a step goes.
+enum class TimeKind {
+  Forward,
+  Backward,
+  Gather,
+  Reduce,
+  H2D,
+  D2H,
+  Adam,
+  Other
+};
+inline constexpr int timeKinds = 8;
+const char *name(TimeKind kind);
+TimeKind timeKindOf(const abi::Task &task);
+
+/// Seconds in which tasks of each kind ran, the mean over ranks. Streams
+/// overlap, so the sum may exceed the elapsed time.
+using TimeTable = std::array<double, timeKinds>;
+
+class Machine {
+public:
+  virtual ~Machine() = default;
+
+  virtual uint32_t firstRank() const = 0;
+  virtual uint32_t localRanks() const = 0;
+
+  virtual bool has(std::string_view program) const = 0;
+
+  /// Starts a program on all ranks of this process, after all that was started
+  /// before. May return before it is done: its failure, which names the task
+  /// and its rank, is then returned by a later call.
+  virtual Status run(std::string_view program) = 0;
+
+  /// Returns when all that was started is done.
+  virtual Status wait() = 0;
+
+  /// Copies elements [first, first + count) of a view of `rank`, one of this
+  /// process, between it and dense memory of the host. The view is dense. Any
+  /// thread may call these, several at a time; they see all that was started
+  /// before, and what is started later sees them.
+  virtual Status read(const abi::View &view, uint32_t rank, uint64_t first,
+                      uint64_t count, void *to) = 0;
+  virtual Status write(const abi::View &view, uint32_t rank, uint64_t first,
+                       uint64_t count, const void *from) = 0;
+
+  /// Host threads that run tasks.
+  virtual int threads() const = 0;
+
+  /// Memory of tasks besides the arenas, in bytes.
+  virtual uint64_t scratchBytes() const = 0;
+
+  /// Times measured since the last call.
+  virtual TimeTable takeTimes() = 0;
+
+  /// Tasks of a kind that have run so far, on the ranks of this process; a
+  /// collective counts once. Skipped ones are not counted.
+  virtual uint64_t executed(abi::TaskKind kind) const = 0;
+};
+
+} // namespace ciuic::rt
+
+#endif // CIUIC_RUNTIME_TASK_MACHINE_H
