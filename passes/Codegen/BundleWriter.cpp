@@ -95,7 +95,8 @@ LogicalResult Writer::printAll() {
                         "using namespace ciuic::kernel;\n";
   std::string cuda = "// The kernels of " + escaped(options.facts.model) +
                      ": a block a row.\n"
-                     "#include \"runtime/kernels/cuda/Kernel.cuh\"\n";
+                     "#include \"runtime/kernels/cuda/Kernel.cuh\"\n\n"
+                     "using namespace ciuic::cuda;\n";
   for (auto kernel : module.getOps<sched::KernelOp>()) {
     llvm::raw_string_ostream cpp(kernels), cu(cuda);
     cpp << "\n";
