@@ -64,8 +64,8 @@ int main(int argc, char **argv) {
       {p, grad, m, v, lr, coef, step, skip},
       {.ints = {1, 1, 0}, .reals = {0.9, 0.999, 1e-8, 0.01}});
   const abi::Bundle &bundle = tables.finish();
-  auto arenas =
-      RankArenas::allocate(1, bundle.arenaBytes[0], bundle.arenaBytes[1], 0);
+  auto arenas = RankArenas::allocate({0, 1}, bundle.arenaBytes[0],
+                                     bundle.arenaBytes[1], 0);
   if (!arenas.ok()) {
     std::fprintf(stderr, "%s\n", arenas.takeStatus().str().c_str());
     return 3;

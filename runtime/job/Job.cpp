@@ -58,7 +58,7 @@ static Status checkWholeLibrary(const std::string &path) {
 
 Job::~Job() {
   // Graphs hold the library's kernels.
-  runner.reset();
+  machine.reset();
 }
 
 Result<std::unique_ptr<Job>> Job::load(const std::string &folder,
@@ -119,14 +119,11 @@ Status Job::prepare(const JobOptions &options) {
       return Status::invalid("the compiled job has no program " +
                              quote(needed));
   }
-  CIUIC_TRY_ASSIGN(arenas,
-                   RankArenas::allocate(
-                       tables->ranks,
-                       tables->arenaBytes[static_cast<int>(abi::Arena::Device)],
-                       tables->arenaBytes[static_cast<int>(abi::Arena::Host)],
-                       options.deviceMemory));
-  CIUIC_TRY_ASSIGN(runner, Executor::create(*tables, arenas,
-                                            {options.threads, options.timing}));
+  CIUIC_TRY_ASSIGN(machine, options.makeMachine(*tables, options.machine));
+  ranks = {machine->firstRank(), machine->localRanks()};
+  auto inputs = static_cast<size_t>(tables->microBatch * tables->sequence);
+  tokens.resize(inputs);
+  labels.resize(inputs);
   return {};
 }
 
@@ -135,17 +132,44 @@ BatchLayout Job::batchLayout() const {
           tables->accumulation};
 }
 
+/// Refuses what the vocabulary has not: devices look tokens up unchecked.
+Status Job::checkInputs() const {
+  auto refuse = [&](const char *what, size_t at, int32_t value) {
+    auto sequence = static_cast<size_t>(tables->sequence);
+    return Status::invalid(
+        std::string(what) + " " + std::to_string(at % sequence) + " of row " +
+        std::to_string(at / sequence) + " is " + std::to_string(value) +
+        ", the vocabulary has " + std::to_string(tables->vocabulary));
+  };
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= tables->vocabulary)
+      return refuse("token", i, tokens[i]);
+    if (labels[i] != ignoredLabel &&
+        (labels[i] < 0 || labels[i] >= tables->vocabulary))
+      return refuse("label", i, labels[i]);
+  }
+  return {};
+}
+
 Status Job::fillInputs(const BatchLoader &loader, uint64_t dataStep,
                        int64_t microStep) {
   abi::View view{};
   view.dtype = abi::DType::I32;
   view.rank = 2;
-  for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
+  view.shape[0] = tables->microBatch;
+  view.shape[1] = view.strides[0] = tables->sequence;
+  view.strides[1] = 1;
+  for (uint32_t rank = ranks.first; rank < ranks.end(); ++rank) {
+    CIUIC_TRY(
+        loader.fill(dataStep, rank, microStep, tokens.data(), labels.data()));
+    CIUIC_TRY(checkInputs().during([&] {
+      return "loading micro-step " + std::to_string(microStep) + " of rank " +
+             std::to_string(rank);
+    }));
     view.buffer = static_cast<uint32_t>(tables->tokensBuffer);
-    auto *tokens = runner->resolve(view, rank).as<int32_t>();
+    CIUIC_TRY(machine->write(view, rank, 0, tokens.size(), tokens.data()));
     view.buffer = static_cast<uint32_t>(tables->labelsBuffer);
-    auto *labels = runner->resolve(view, rank).as<int32_t>();
-    CIUIC_TRY(loader.fill(dataStep, rank, microStep, tokens, labels));
+    CIUIC_TRY(machine->write(view, rank, 0, labels.size(), labels.data()));
   }
   return {};
 }
@@ -153,9 +177,10 @@ Status Job::fillInputs(const BatchLoader &loader, uint64_t dataStep,
 Status Job::step(const BatchLoader &loader, uint64_t dataStep) {
   for (int64_t micro = 0; micro < tables->accumulation; ++micro) {
     CIUIC_TRY(fillInputs(loader, dataStep, micro));
-    CIUIC_TRY(runner->run(micro == 0 ? "micro_first" : "micro_next"));
+    CIUIC_TRY(machine->run(micro == 0 ? "micro_first" : "micro_next"));
   }
-  return runner->run("apply");
+  CIUIC_TRY(machine->run("apply"));
+  return machine->wait();
 }
 
 Result<EvalResult> Job::evaluate(const BatchLoader &loader) {
@@ -164,14 +189,15 @@ Result<EvalResult> Job::evaluate(const BatchLoader &loader) {
   double sum = 0;
   for (uint64_t batch = 0; batch < loader.stepsPerEpoch(); ++batch) {
     CIUIC_TRY(fillInputs(loader, batch, 0));
-    CIUIC_TRY(runner->run("eval_first"));
-    for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
-      auto loss = scalar("metric.eval_loss", rank);
-      auto tokens = scalar("metric.eval_tokens", rank);
-      if (!loss || !tokens)
+    CIUIC_TRY(machine->run("eval_first"));
+    CIUIC_TRY(machine->wait());
+    for (uint32_t rank = ranks.first; rank < ranks.end(); ++rank) {
+      CIUIC_TRY_ASSIGN(auto loss, scalar("metric.eval_loss", rank));
+      CIUIC_TRY_ASSIGN(auto count, scalar("metric.eval_tokens", rank));
+      if (!loss || !count)
         return Status::invalid("the compiled job keeps no evaluation metrics");
       sum += *loss;
-      result.tokens += *tokens;
+      result.tokens += *count;
     }
   }
   result.loss = sum / std::max(result.tokens, 1.0);

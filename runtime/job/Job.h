@@ -12,8 +12,7 @@
 #include "runtime/base/DType.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/BatchLoader.h"
-#include "runtime/device/host/HostArena.h"
-#include "runtime/task/Executor.h"
+#include "runtime/task/Machine.h"
 
 #include <functional>
 #include <map>
@@ -24,10 +23,10 @@
 
 namespace ciuic::rt {
 
+/// What runs a job, and how.
 struct JobOptions {
-  int threads = 0;           ///< 0: one for each processor.
-  bool timing = false;       ///< Measure tasks, for takeTimes().
-  uint64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
+  MachineFactory makeMachine;
+  MachineOptions machine = {};
 };
 
 /// The mean loss over labelled tokens, and how many there were.
@@ -48,7 +47,7 @@ public:
   ~Job();
 
   const abi::Bundle &bundle() const { return *tables; }
-  Executor &executor() { return *runner; }
+  Machine &devices() { return *machine; }
 
   //===--- States ---------------------------------------------------------===//
 
@@ -63,7 +62,7 @@ public:
   void addTo(CheckpointWriter &writer);
 
   /// The scalar states by name, for RunState::scalars.
-  std::map<std::string, double> scalars() const;
+  Result<std::map<std::string, double>> scalars() const;
 
   /// Parameters, moments and scalars from a checkpoint, after initialize().
   Status resume(const CheckpointReader &reader);
@@ -76,8 +75,10 @@ public:
   Status exportFolder(const std::string &folder, const std::string &configJson,
                       DType dtype, uint64_t maxShardBytes = 5000000000);
 
-  /// Elements of one scalar state on one rank; none of that name: nullopt.
-  std::optional<double> scalar(std::string_view name, uint32_t rank = 0) const;
+  /// The value of a scalar state on a rank of this process, the first if not
+  /// said; none of that name: nullopt.
+  Result<std::optional<double>> scalar(std::string_view name,
+                                       std::optional<uint32_t> rank = {}) const;
 
   /// Elements [begin, end) of a parameter in f32: its master copy where there
   /// is one.
@@ -86,7 +87,7 @@ public:
 
   //===--- Steps ----------------------------------------------------------===//
 
-  /// One optimizer step on the given global batch.
+  /// One optimizer step on the given global batch, to its end.
   Status step(const BatchLoader &loader, uint64_t dataStep);
 
   /// The loss over all batches of a loader of one micro-step a batch; the
@@ -101,6 +102,7 @@ private:
 
   Job() = default;
   Status prepare(const JobOptions &options);
+  Status checkInputs() const;
   Status fillInputs(const BatchLoader &loader, uint64_t dataStep,
                     int64_t microStep);
 
@@ -111,6 +113,14 @@ private:
   const abi::State *weightState(int32_t bucket) const;
   std::vector<std::string> momentSlots(int32_t bucket) const;
 
+  Status writeFloats(const abi::State &state, uint32_t rank, uint64_t first,
+                     uint64_t count, const float *values);
+  Status readFloats(const abi::State &state, uint32_t rank, uint64_t first,
+                    uint64_t count, float *out) const;
+  /// Elements in the state's own type, to every rank here.
+  Status writeToAll(const abi::State &state, uint64_t first, uint64_t count,
+                    const void *data);
+  Status writeScalar(const abi::State &state, double value);
   Status initializeState(const abi::State &state, uint64_t seed);
   Status writeMember(const abi::Member &member,
                      const std::vector<const abi::State *> &states,
@@ -125,8 +135,9 @@ private:
   struct Library;
   std::unique_ptr<Library> library;
   const abi::Bundle *tables = nullptr;
-  RankArenas arenas;
-  std::unique_ptr<Executor> runner;
+  std::unique_ptr<Machine> machine;
+  RankRange ranks;                     ///< Of this process.
+  std::vector<int32_t> tokens, labels; ///< Of one rank's micro-step.
 };
 
 } // namespace ciuic::rt

@@ -8,6 +8,7 @@
 #include "runtime/kernels/host/Parallel.h"
 #include "runtime/weights/HuggingFace.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -78,30 +79,34 @@ template <typename Fn> Status forPieces(uint64_t count, const Fn &fn) {
   return error.take();
 }
 
-void storeScalar(const Tensor &tensor, double value) {
-  switch (tensor.dtype) {
-  case abi::DType::F64:
-    *tensor.as<double>() = value;
-    return;
-  case abi::DType::I32:
-    *tensor.as<int32_t>() = static_cast<int32_t>(
+/// `value` as the one element of a view: at most 8 bytes.
+std::array<std::byte, 8> scalarBytes(abi::DType dtype, double value) {
+  std::array<std::byte, 8> bytes{};
+  if (dtype == abi::DType::I32) {
+    auto whole = static_cast<int32_t>(
         std::isfinite(value) ? std::clamp(value, -2147483648.0, 2147483647.0)
                              : 0.0);
-    return;
-  default: {
+    std::memcpy(bytes.data(), &whole, sizeof(whole));
+  } else {
     auto single = static_cast<float>(value);
-    (void)convertElements(DType::F32, &single, fileType(tensor.dtype),
-                          tensor.data, 1);
+    if (dtype == abi::DType::F64)
+      std::memcpy(bytes.data(), &value, sizeof(value));
+    else
+      (void)convertElements(DType::F32, &single, fileType(dtype), bytes.data(),
+                            1);
   }
-  }
+  return bytes;
 }
 
-double loadScalar(const Tensor &tensor) {
-  if (tensor.dtype == abi::DType::I32)
-    return *tensor.as<int32_t>();
+/// The value of one element.
+double scalarOf(abi::DType dtype, const std::array<std::byte, 8> &bytes) {
+  if (dtype == abi::DType::I32) {
+    int32_t whole = 0;
+    std::memcpy(&whole, bytes.data(), sizeof(whole));
+    return whole;
+  }
   double value = 0;
-  (void)convertElements(fileType(tensor.dtype), tensor.data, DType::F64, &value,
-                        1);
+  (void)convertElements(fileType(dtype), bytes.data(), DType::F64, &value, 1);
   return value;
 }
 
@@ -146,11 +151,22 @@ std::vector<std::string> Job::momentSlots(int32_t bucket) const {
   return slots;
 }
 
-std::optional<double> Job::scalar(std::string_view name, uint32_t rank) const {
+Result<std::optional<double>> Job::scalar(std::string_view name,
+                                          std::optional<uint32_t> rank) const {
   const abi::State *state = findState(name);
-  if (!state || elementsOf(*state) != 1 || rank >= tables->ranks)
-    return std::nullopt;
-  return loadScalar(runner->resolve(state->view, rank));
+  if (!state || elementsOf(*state) != 1)
+    return std::optional<double>();
+  std::array<std::byte, 8> bytes{};
+  CIUIC_TRY(machine->read(state->view, rank.value_or(ranks.first), 0, 1,
+                          bytes.data()));
+  return std::optional<double>(scalarOf(state->view.dtype, bytes));
+}
+
+Status Job::writeScalar(const abi::State &state, double value) {
+  auto bytes = scalarBytes(state.view.dtype, value);
+  for (uint32_t rank = ranks.first; rank < ranks.end(); ++rank)
+    CIUIC_TRY(machine->write(state.view, rank, 0, 1, bytes.data()));
+  return {};
 }
 
 //===----------------------------------------------------------------------===//
@@ -174,30 +190,54 @@ Part partOn(const abi::State &state, uint32_t rank, uint64_t begin,
   return {begin, end, begin - first};
 }
 
-std::byte *elementAt(const Tensor &tensor, uint64_t index) {
-  return tensor.as<std::byte>() + index * byteSize(tensor.dtype);
+} // namespace
+
+Status Job::writeFloats(const abi::State &state, uint32_t rank, uint64_t first,
+                        uint64_t count, const float *values) {
+  if (state.view.dtype == abi::DType::F32)
+    return machine->write(state.view, rank, first, count, values);
+  std::vector<std::byte> staged(count * byteSize(state.view.dtype));
+  CIUIC_TRY(convertElements(DType::F32, values, fileType(state.view.dtype),
+                            staged.data(), count));
+  return machine->write(state.view, rank, first, count, staged.data());
 }
 
-} // namespace
+Status Job::readFloats(const abi::State &state, uint32_t rank, uint64_t first,
+                       uint64_t count, float *out) const {
+  if (state.view.dtype == abi::DType::F32)
+    return machine->read(state.view, rank, first, count, out);
+  std::vector<std::byte> staged(std::min(count, pieceElements) *
+                                byteSize(state.view.dtype));
+  for (uint64_t done = 0; done < count;) {
+    uint64_t piece = std::min(count - done, pieceElements);
+    CIUIC_TRY(
+        machine->read(state.view, rank, first + done, piece, staged.data()));
+    CIUIC_TRY(convertElements(fileType(state.view.dtype), staged.data(),
+                              DType::F32, out + done, piece));
+    done += piece;
+  }
+  return {};
+}
 
 Status Job::writeMember(const abi::Member &member,
                         const std::vector<const abi::State *> &states,
                         const ReadElements &read) {
   return forPieces(
       elementsOf(member), [&](uint64_t begin, uint64_t end) -> Status {
-        std::vector<float> values(end - begin);
-        CIUIC_TRY(read(begin, end, values.data()));
-        uint64_t first = member.offset + begin;
+        uint64_t first = member.offset + begin, last = member.offset + end;
+        std::vector<float> values;
         for (const abi::State *state : states)
-          for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
-            Part part = partOn(*state, rank, first, member.offset + end);
+          for (uint32_t rank = ranks.first; rank < ranks.end(); ++rank) {
+            Part part = partOn(*state, rank, first, last);
             if (part.begin >= part.end)
               continue;
-            Tensor storage = runner->resolve(state->view, rank);
-            CIUIC_TRY(convertElements(
-                DType::F32, values.data() + (part.begin - first),
-                fileType(storage.dtype), elementAt(storage, part.at),
-                part.end - part.begin));
+            // Pieces that are stored elsewhere are not even read.
+            if (values.empty()) {
+              values.resize(end - begin);
+              CIUIC_TRY(read(begin, end, values.data()));
+            }
+            CIUIC_TRY(writeFloats(*state, rank, part.at, part.end - part.begin,
+                                  values.data() + (part.begin - first)));
           }
         return {};
       });
@@ -206,14 +246,13 @@ Status Job::writeMember(const abi::Member &member,
 Status Job::readMember(const abi::Member &member, const abi::State &state,
                        uint64_t begin, uint64_t end, float *out) const {
   uint64_t first = member.offset + begin, last = member.offset + end;
-  for (uint32_t rank = 0; rank < (state.sharded ? tables->ranks : 1); ++rank) {
+  uint32_t copies = state.sharded ? ranks.count : 1;
+  for (uint32_t rank = ranks.first; rank < ranks.first + copies; ++rank) {
     Part part = partOn(state, rank, first, last);
     if (part.begin >= part.end)
       continue;
-    Tensor storage = runner->resolve(state.view, rank);
-    CIUIC_TRY(convertElements(
-        fileType(storage.dtype), elementAt(storage, part.at), DType::F32,
-        out + (part.begin - first), part.end - part.begin));
+    CIUIC_TRY(readFloats(state, rank, part.at, part.end - part.begin,
+                         out + (part.begin - first)));
   }
   return {};
 }
@@ -236,41 +275,49 @@ Status Job::readParameter(size_t member, uint64_t begin, uint64_t end,
 
 Status Job::initializeState(const abi::State &state, uint64_t seed) {
   uint64_t count = elementsOf(state);
+  if (count == 1 && state.init.kind == abi::InitKind::Constant)
+    return writeScalar(state, state.init.reals[0]);
+  bool whole = state.view.dtype == abi::DType::I32;
+  if (whole && state.init.kind != abi::InitKind::Constant)
+    return Status::invalid("state " + quote(state.name) +
+                           ": integers start as a constant");
   uint64_t stream = hashName(state.name);
-  for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
-    Tensor storage = runner->resolve(state.view, rank);
-    if (count == 1 && state.init.kind == abi::InitKind::Constant) {
-      storeScalar(storage, state.init.reals[0]);
-      continue;
-    }
-    if (storage.dtype == abi::DType::I32) {
-      if (state.init.kind != abi::InitKind::Constant)
-        return Status::invalid("state " + quote(state.name) +
-                               ": integers start as a constant");
-      std::fill_n(storage.as<int32_t>(), count,
-                  static_cast<int32_t>(state.init.reals[0]));
-      continue;
-    }
-    CIUIC_TRY(
-        forPieces(count, [&](uint64_t begin, uint64_t end) -> Status {
-          std::vector<float> values(end - begin,
-                                    static_cast<float>(state.init.reals[0]));
-          if (state.init.kind == abi::InitKind::Normal)
-            fillNormal(seed, stream, begin, end, 0, state.init.reals[0],
-                       values.data());
-          if (state.init.kind == abi::InitKind::Rope)
-            CIUIC_TRY(fillRotary(state.init,
-                                 static_cast<uint64_t>(state.view.shape[1]),
-                                 begin, end, values.data()));
-          return convertElements(DType::F32, values.data(),
-                                 fileType(storage.dtype),
-                                 elementAt(storage, begin), end - begin);
-        }).during([&] { return "initialising state " + quote(state.name); }));
-  }
+  return forPieces(
+             count,
+             [&](uint64_t begin, uint64_t end) -> Status {
+               if (whole) {
+                 std::vector<int32_t> values(
+                     end - begin, static_cast<int32_t>(state.init.reals[0]));
+                 return writeToAll(state, begin, end - begin, values.data());
+               }
+               std::vector<float> values(
+                   end - begin, static_cast<float>(state.init.reals[0]));
+               if (state.init.kind == abi::InitKind::Normal)
+                 fillNormal(seed, stream, begin, end, 0, state.init.reals[0],
+                            values.data());
+               if (state.init.kind == abi::InitKind::Rope)
+                 CIUIC_TRY(fillRotary(
+                     state.init, static_cast<uint64_t>(state.view.shape[1]),
+                     begin, end, values.data()));
+               std::vector<std::byte> staged(values.size() *
+                                             byteSize(state.view.dtype));
+               CIUIC_TRY(convertElements(DType::F32, values.data(),
+                                         fileType(state.view.dtype),
+                                         staged.data(), values.size()));
+               return writeToAll(state, begin, end - begin, staged.data());
+             })
+      .during([&] { return "initialising state " + quote(state.name); });
+}
+
+Status Job::writeToAll(const abi::State &state, uint64_t first, uint64_t count,
+                       const void *data) {
+  for (uint32_t rank = ranks.first; rank < ranks.end(); ++rank)
+    CIUIC_TRY(machine->write(state.view, rank, first, count, data));
   return {};
 }
 
 Status Job::initialize(uint64_t seed) {
+  const std::vector<std::byte> zeros(pieceElements * sizeof(double));
   for (uint32_t i = 0; i < tables->stateCount; ++i) {
     const abi::State &state = tables->states[i];
     if (state.bucket < 0) {
@@ -278,15 +325,9 @@ Status Job::initialize(uint64_t seed) {
       continue;
     }
     // Padding must be zero in every bucket, and moments start so.
-    for (uint32_t rank = 0; rank < tables->ranks; ++rank) {
-      Tensor storage = runner->resolve(state.view, rank);
-      CIUIC_TRY(forPieces(
-          elementsOf(state), [&](uint64_t begin, uint64_t end) -> Status {
-            std::memset(elementAt(storage, begin), 0,
-                        (end - begin) * byteSize(storage.dtype));
-            return {};
-          }));
-    }
+    CIUIC_TRY(forPieces(elementsOf(state), [&](uint64_t begin, uint64_t end) {
+      return writeToAll(state, begin, end - begin, zeros.data());
+    }));
   }
   for (uint32_t i = 0; i < tables->memberCount; ++i) {
     const abi::Member &member = tables->members[i];
@@ -345,13 +386,15 @@ std::string Job::fingerprint() const {
   return digits;
 }
 
-std::map<std::string, double> Job::scalars() const {
+Result<std::map<std::string, double>> Job::scalars() const {
   std::map<std::string, double> values;
   for (uint32_t i = 0; i < tables->stateCount; ++i) {
     const abi::State &state = tables->states[i];
-    if (state.role == abi::Role::Scalar && state.bucket < 0 &&
-        elementsOf(state) == 1)
-      values[state.name] = loadScalar(runner->resolve(state.view, 0));
+    if (state.role != abi::Role::Scalar || state.bucket >= 0)
+      continue;
+    CIUIC_TRY_ASSIGN(std::optional<double> value, scalar(state.name));
+    if (value)
+      values[state.name] = *value;
   }
   return values;
 }
@@ -422,8 +465,7 @@ Status Job::resume(const CheckpointReader &reader) {
     if (!state || state->role != abi::Role::Scalar || state->bucket >= 0 ||
         elementsOf(*state) != 1 || (name == "loss_scale" && !dynamicScale))
       continue;
-    for (uint32_t rank = 0; rank < tables->ranks; ++rank)
-      storeScalar(runner->resolve(state->view, rank), value);
+    CIUIC_TRY(writeScalar(*state, value));
   }
   return {};
 }

@@ -121,8 +121,7 @@ Status ProgressLog::memory(const MemoryRecord &record) {
   return write("{" + printMemory(record) + "}");
 }
 
-Status ProgressLog::totals(const MemoryRecord &record,
-                           const Executor &executor) {
+Status ProgressLog::totals(const MemoryRecord &record, const Machine &machine) {
   static constexpr std::pair<const char *, abi::TaskKind> kinds[] = {
       {"all_gather", abi::TaskKind::AllGather},
       {"reduce_scatter", abi::TaskKind::ReduceScatter},
@@ -133,7 +132,7 @@ Status ProgressLog::totals(const MemoryRecord &record,
   std::string counts;
   for (const auto &[name, kind] : kinds)
     counts += fmt::format("{}\"{}\":{}", counts.empty() ? "" : ",", name,
-                          executor.executed(kind));
+                          machine.executed(kind));
   return write("{" + printMemory(record) + ",\"executed\":{" + counts + "}}");
 }
 

@@ -4,7 +4,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/device/host/HostArena.h"
-#include "runtime/task/Executor.h"
+#include "runtime/task/Machine.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -56,8 +56,9 @@ public:
   Status memory(const MemoryRecord &record);
 
   /// A record after the last step: the memory then, and how many collectives,
-  /// copies and updates have run (collectives count once for all ranks).
-  Status totals(const MemoryRecord &record, const Executor &executor);
+  /// copies and updates have run on the ranks of this process (a collective
+  /// counts once).
+  Status totals(const MemoryRecord &record, const Machine &machine);
 
   /// Milliseconds of one step by kind of work.
   void breakdown(const TimeTable &seconds, uint64_t steps);

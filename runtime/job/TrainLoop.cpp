@@ -3,7 +3,6 @@
 
 #include "runtime/base/File.h"
 #include "runtime/base/Quote.h"
-#include "runtime/blas/Gemm.h"
 #include "runtime/job/Job.h"
 #include "runtime/job/ProgressLog.h"
 #include "runtime/weights/HuggingFace.h"
@@ -80,6 +79,11 @@ private:
   Status save();
   Status validate();
   double rateOfPeak() const;
+  /// A scalar of the last step, or what stands for it where the job has none.
+  Result<double> scalar(std::string_view name, double otherwise) const {
+    CIUIC_TRY_ASSIGN(std::optional<double> value, job->scalar(name));
+    return value.value_or(otherwise);
+  }
   MemoryRecord memoryRecord() const;
 
   const TrainOptions &options;
@@ -92,6 +96,7 @@ private:
   uint64_t steps = 0; ///< The number of the last step.
   uint64_t done = 0, skipped = 0, savedAt = 0;
   std::optional<uint64_t> validatedAt;
+  bool skipping = false;  ///< The last step was skipped.
   uint64_t notFinite = 0; ///< Losses in a row.
   uint64_t untold = 0;    ///< Steps since the last breakdown.
   double peak = 0;
@@ -107,8 +112,9 @@ Status Trainer::open() {
                            std::to_string(options.validationShare) +
                            ", expected 0 or more and less than 1");
   CIUIC_TRY_ASSIGN(job, Job::load(options.bundle,
-                                  {options.threads, options.wallClockBreakdown,
-                                   options.deviceMemory}));
+                                  {options.makeMachine,
+                                   {options.threads, options.wallClockBreakdown,
+                                    options.deviceMemory}}));
   const abi::Bundle &bundle = job->bundle();
   // What an export needs is read first: not after hours of training.
   if (!options.exportFolder.empty()) {
@@ -130,7 +136,7 @@ Status Trainer::open() {
     layout.accumulation = 1;
     CIUIC_TRY_ASSIGN(validation,
                      BatchLoader::create(*dataset, Split::Validation, layout));
-    if (!job->executor().has("eval_first"))
+    if (!job->devices().has("eval_first"))
       return Status::invalid("the compiled job has no evaluation step");
   }
   if (options.steps)
@@ -192,7 +198,7 @@ Status Trainer::begin() {
         bundle.states[i].bucket >= 0)
       compute = bundle.states[i].view.dtype;
   if (bundle.gemmFlops > 0)
-    peak = measureGemmPeak(compute, job->executor().threads());
+    peak = job->devices().measureProducts(compute);
   if (done >= steps)
     log->note(
         fmt::format("nothing to train: {} of {} steps are done", done, steps));
@@ -204,8 +210,9 @@ MemoryRecord Trainer::memoryRecord() const {
   auto arena = [&](abi::Arena which) {
     return static_cast<uint64_t>(bundle.arenaBytes[static_cast<int>(which)]);
   };
-  return {bundle.ranks, arena(abi::Arena::Device), arena(abi::Arena::Host),
-          job->executor().scratchBytes(), tensorMemory()};
+  return {job->devices().localRanks(), arena(abi::Arena::Device),
+          arena(abi::Arena::Host), job->devices().scratchBytes(),
+          tensorMemory()};
 }
 
 /// The rate of matrix products in the mean step, as a share of the peak.
@@ -214,7 +221,7 @@ double Trainer::rateOfPeak() const {
   if (peak <= 0 || meanStep <= 0)
     return 0;
   double flops = bundle.gemmFlops * static_cast<double>(bundle.accumulation) *
-                 bundle.ranks;
+                 job->devices().localRanks();
   return flops / meanStep / peak;
 }
 
@@ -227,10 +234,10 @@ Status Trainer::tell(double seconds) {
   record.epoch =
       static_cast<double>(done) / static_cast<double>(loader->stepsPerEpoch());
   record.loss = result.loss;
-  record.lr = job->scalar("report.lr").value_or(0);
-  record.gradNorm = job->scalar("report.grad_norm").value_or(0);
-  record.skipped = job->scalar("report.skip").value_or(0) != 0;
-  record.lossScale = job->scalar("loss_scale").value_or(1);
+  record.skipped = skipping;
+  CIUIC_TRY_ASSIGN(record.lr, scalar("report.lr", 0));
+  CIUIC_TRY_ASSIGN(record.gradNorm, scalar("report.grad_norm", 0));
+  CIUIC_TRY_ASSIGN(record.lossScale, scalar("loss_scale", 1));
   const abi::Bundle &bundle = job->bundle();
   double tokens = static_cast<double>(loader->sequencesPerStep()) *
                   static_cast<double>(bundle.sequence);
@@ -243,7 +250,7 @@ Status Trainer::tell(double seconds) {
   CIUIC_TRY(log->step(record, keep));
   ++untold;
   if (options.wallClockBreakdown && keep) {
-    log->breakdown(job->executor().takeTimes(), untold);
+    log->breakdown(job->devices().takeTimes(), untold);
     untold = 0;
   }
   return {};
@@ -260,7 +267,7 @@ Status Trainer::save() {
   state.epoch = loader->position(done).epoch;
   state.seed = options.seed;
   state.fingerprint = job->fingerprint();
-  state.scalars = job->scalars();
+  CIUIC_TRY_ASSIGN(state.scalars, job->scalars());
   state.scalars[batchKey] = static_cast<double>(loader->sequencesPerStep());
   CIUIC_TRY_ASSIGN(std::string folder, writer.save(state));
   savedAt = done;
@@ -281,13 +288,15 @@ Status Trainer::step(InterruptGuard &guard) {
   }));
   double seconds = secondsSince(begin);
   ++done;
-  bool skip = job->scalar("report.skip").value_or(0) != 0;
-  skipped += skip ? 1 : 0;
-  result.loss = job->scalar("report.loss").value_or(0);
+  CIUIC_TRY_ASSIGN(double skip, scalar("report.skip", 0));
+  skipping = skip != 0;
+  skipped += skipping ? 1 : 0;
+  CIUIC_TRY_ASSIGN(result.loss, scalar("report.loss", 0));
   if (guard.wasInterrupted())
     result.interrupted = true;
   CIUIC_TRY(tell(seconds));
-  if (job->scalar("report.stopped").value_or(0) != 0)
+  CIUIC_TRY_ASSIGN(double stopped, scalar("report.stopped", 0));
+  if (stopped != 0)
     return Status(Code::Stopped,
                   "step " + std::to_string(done) +
                       " overflowed with the loss scale at its minimum: "
@@ -295,7 +304,7 @@ Status Trainer::step(InterruptGuard &guard) {
   // A skipped step has changed nothing, and the next batch may be better: but
   // not for ever.
   notFinite = std::isfinite(result.loss) ? 0 : notFinite + 1;
-  if (notFinite > 0 && (!skip || notFinite >= mostNotFinite))
+  if (notFinite > 0 && (!skipping || notFinite >= mostNotFinite))
     return Status(Code::Stopped, "the loss of step " + std::to_string(done) +
                                      " is not finite: training cannot go on");
   if (options.validateEvery > 0 && validation &&
@@ -328,7 +337,7 @@ Status Trainer::finish() {
   }
   result.steps = done;
   result.skipped = skipped;
-  return log->totals(memoryRecord(), job->executor());
+  return log->totals(memoryRecord(), job->devices());
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 
 #include "runtime/base/DType.h"
 #include "runtime/base/Status.h"
+#include "runtime/task/Machine.h"
 
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,9 @@
 namespace ciuic::rt {
 
 struct TrainOptions {
+  /// What the bundle runs on.
+  MachineFactory makeMachine;
+
   /// The bundle's folder: `lib/libjob.so`, and `config.json` (the model's, for
   /// an export).
   std::string bundle;

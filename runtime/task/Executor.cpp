@@ -20,56 +20,10 @@
 
 namespace ciuic::rt {
 
-const char *name(TimeKind kind) {
-  switch (kind) {
-  case TimeKind::Forward:
-    return "forward";
-  case TimeKind::Backward:
-    return "backward";
-  case TimeKind::Gather:
-    return "gather";
-  case TimeKind::Reduce:
-    return "reduce";
-  case TimeKind::H2D:
-    return "h2d";
-  case TimeKind::D2H:
-    return "d2h";
-  case TimeKind::Adam:
-    return "adam";
-  case TimeKind::Other:
-    return "other";
-  }
-  return "other";
-}
-
 namespace {
 
 constexpr int taskKinds =
     static_cast<int>(abi::TaskKind::CrossEntropyWithGrad) + 1;
-
-TimeKind timeKindOf(const abi::Task &task) {
-  switch (task.kind) {
-  case abi::TaskKind::AllGather:
-    return TimeKind::Gather;
-  case abi::TaskKind::ReduceScatter:
-  case abi::TaskKind::AllReduce:
-    return TimeKind::Reduce;
-  case abi::TaskKind::Adam:
-  case abi::TaskKind::Sgd:
-    return TimeKind::Adam;
-  default:
-    break;
-  }
-  if (task.stream == abi::Stream::H2D)
-    return TimeKind::H2D;
-  if (task.stream == abi::Stream::D2H)
-    return TimeKind::D2H;
-  if (task.phase == abi::Phase::Forward)
-    return TimeKind::Forward;
-  if (task.phase == abi::Phase::Backward)
-    return TimeKind::Backward;
-  return TimeKind::Other;
-}
 
 } // namespace
 
@@ -77,7 +31,8 @@ class Executor::Impl {
 public:
   Impl(const abi::Bundle &bundle, const RankArenas &arenas,
        const ExecutorOptions &options)
-      : bundle(bundle), arenas(arenas), timing(options.timing),
+      : bundle(bundle), arenas(arenas), ranks(arenas.ranks()),
+        timing(options.timing),
         threads(options.threads > 0
                     ? options.threads
                     : static_cast<int>(
@@ -141,6 +96,7 @@ public:
 
   const abi::Bundle &bundle;
   const RankArenas &arenas;
+  const RankRange ranks; ///< Of this process.
   const bool timing;
   const int threads;
   std::optional<tbb::global_control> control;
@@ -178,7 +134,7 @@ Executor::Impl::makeNode(const abi::Program &program, const abi::Task &task,
                          uint32_t rank) {
   bool collective = isCollective(task.kind);
   std::vector<Tensor> views;
-  for (uint32_t r = rank; r < (collective ? bundle.ranks : rank + 1); ++r)
+  for (uint32_t r = rank; r < (collective ? ranks.end() : rank + 1); ++r)
     for (uint32_t i = task.views.begin; i < task.views.end; ++i)
       views.push_back(resolve(program.views[i], r));
   TaskArguments arguments;
@@ -208,14 +164,15 @@ Executor::Impl::makeNode(const abi::Program &program, const abi::Task &task,
 Status Executor::Impl::prepareProgram(const abi::Program &records) {
   auto program = std::make_unique<Program>();
   program->records = &records;
-  // Node of task t on rank r: firstNode[t] + r, or firstNode[t] for all ranks.
+  // Node of task t on the i-th rank here: firstNode[t] + i, or firstNode[t] for
+  // all ranks.
   std::vector<uint32_t> firstNode;
   for (uint32_t t = 0; t < records.taskCount; ++t) {
     const abi::Task &task = records.tasks[t];
     firstNode.push_back(static_cast<uint32_t>(program->nodes.size()));
-    uint32_t count = isCollective(task.kind) ? 1 : bundle.ranks;
-    for (uint32_t rank = 0; rank < count; ++rank) {
-      auto node = makeNode(records, task, rank);
+    uint32_t count = isCollective(task.kind) ? 1 : ranks.count;
+    for (uint32_t i = 0; i < count; ++i) {
+      auto node = makeNode(records, task, ranks.first + i);
       if (!node.ok())
         return node.takeStatus().during([&] {
           return "preparing task " + std::to_string(t) + " " +
@@ -254,23 +211,23 @@ void Executor::Impl::connect(Program &program,
       before.push_back(static_cast<uint32_t>(last));
     last = t;
     bool collective = isCollective(task.kind);
-    uint32_t count = collective ? 1 : bundle.ranks;
-    for (uint32_t rank = 0; rank < count; ++rank) {
+    uint32_t count = collective ? 1 : ranks.count;
+    for (uint32_t i = 0; i < count; ++i) {
       sources.clear();
       for (uint32_t earlier : before) {
         uint32_t first = firstNode[earlier];
         if (program.nodes[first].collective)
           sources.push_back(first);
         else if (collective)
-          for (uint32_t r = 0; r < bundle.ranks; ++r)
+          for (uint32_t r = 0; r < ranks.count; ++r)
             sources.push_back(first + r);
         else
-          sources.push_back(first + rank);
+          sources.push_back(first + i);
       }
       // Two edges between the same nodes would be counted, but cost twice.
       std::sort(sources.begin(), sources.end());
       sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-      FlowNode &to = program.flowNodes[firstNode[t] + rank];
+      FlowNode &to = program.flowNodes[firstNode[t] + i];
       if (sources.empty())
         tbb::flow::make_edge(start, to);
       for (uint32_t source : sources)
@@ -281,9 +238,10 @@ void Executor::Impl::connect(Program &program,
 
 Status Executor::Impl::prepare() {
   CIUIC_TRY(checkBundle(bundle));
-  if (arenas.ranks() != bundle.ranks)
-    return Status::invalid("arenas of " + std::to_string(arenas.ranks()) +
-                           " ranks for a program of " +
+  if (ranks.count == 0 || ranks.end() > bundle.ranks)
+    return Status::invalid("arenas of ranks [" + std::to_string(ranks.first) +
+                           ", " + std::to_string(ranks.end()) +
+                           ") for a program of " +
                            std::to_string(bundle.ranks));
   Status status;
   arena.execute([&] {
@@ -328,7 +286,7 @@ void Executor::Impl::execute(Node &node) {
   auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(
       Clock::now() - begin);
   // A collective occupies every rank.
-  uint64_t weight = node.collective ? bundle.ranks : 1;
+  uint64_t weight = node.collective ? ranks.count : 1;
   nanoseconds[static_cast<size_t>(node.timeKind)].fetch_add(
       static_cast<uint64_t>(elapsed.count()) * weight,
       std::memory_order_relaxed);
@@ -386,7 +344,7 @@ TimeTable Executor::takeTimes() {
   TimeTable table{};
   for (size_t i = 0; i < table.size(); ++i)
     table[i] = static_cast<double>(impl->nanoseconds[i].exchange(0)) * 1e-9 /
-               impl->bundle.ranks;
+               impl->ranks.count;
   return table;
 }
 

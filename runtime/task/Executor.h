@@ -1,4 +1,4 @@
-//===- Executor.h - Runs compiled programs over all ranks -------*- C++ -*-===//
+//===- Executor.h - Runs compiled programs over ranks -----------*- C++ -*-===//
 //
 // Each program becomes one flow graph: a node a task and rank, with edges from
 // the task before it on its stream and from the tasks it waits for. A
@@ -14,30 +14,12 @@
 #include "runtime/base/Status.h"
 #include "runtime/device/host/HostArena.h"
 #include "runtime/kernels/host/Operation.h"
+#include "runtime/task/Machine.h"
 
-#include <array>
 #include <memory>
 #include <string_view>
 
 namespace ciuic::rt {
-
-/// Where the time of a step goes.
-enum class TimeKind {
-  Forward,
-  Backward,
-  Gather,
-  Reduce,
-  H2D,
-  D2H,
-  Adam,
-  Other
-};
-inline constexpr int timeKinds = 8;
-const char *name(TimeKind kind);
-
-/// Seconds in which tasks of each kind ran, the mean over ranks. Streams
-/// overlap, so the sum may exceed the elapsed time.
-using TimeTable = std::array<double, timeKinds>;
 
 struct ExecutorOptions {
   int threads = 0;     ///< 0: one for each processor.
@@ -46,8 +28,8 @@ struct ExecutorOptions {
 
 class Executor {
 public:
-  /// Checks the whole bundle and prepares every task. `bundle` and `arenas`
-  /// must outlive the executor.
+  /// Checks the whole bundle and prepares every task of the arenas' ranks.
+  /// `bundle` and `arenas` must outlive the executor.
   static Result<std::unique_ptr<Executor>>
   create(const abi::Bundle &bundle, const RankArenas &arenas,
          const ExecutorOptions &options = {});
@@ -70,8 +52,8 @@ public:
   /// Times measured since the last call.
   TimeTable takeTimes();
 
-  /// Tasks of a kind that have run so far, on all ranks; a collective counts
-  /// once. Skipped ones are not counted.
+  /// Tasks of a kind that have run so far, on the arenas' ranks; a collective
+  /// counts once. Skipped ones are not counted.
   uint64_t executed(abi::TaskKind kind) const;
 
 private:

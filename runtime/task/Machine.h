@@ -10,12 +10,17 @@
 #define CIUIC_RUNTIME_TASK_MACHINE_H
 
 #include "runtime/abi/Program.h"
+#include "runtime/base/RankRange.h"
 #include "runtime/base/Status.h"
 
 #include <array>
+#include <functional>
+#include <memory>
 #include <string_view>
 
 namespace ciuic::rt {
+
+class ProcessGroup;
 
 /// Where the time of a step goes.
 enum class TimeKind {
@@ -74,7 +79,28 @@ public:
   /// Tasks of a kind that have run so far, on the ranks of this process; a
   /// collective counts once. Skipped ones are not counted.
   virtual uint64_t executed(abi::TaskKind kind) const = 0;
+
+  /// Floating-point operations a second that the devices of this process reach
+  /// together in products of large matrices, measured; 0: not known.
+  virtual double measureProducts(abi::DType dtype) { return 0; }
 };
+
+struct MachineOptions {
+  int threads = 0;           ///< 0: one for each processor.
+  bool timing = false;       ///< Measure tasks, for takeTimes().
+  uint64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
+  /// The processes that share the job's ranks; null: this one has them all.
+  ProcessGroup *group = nullptr;
+};
+
+/// Makes a machine for a bundle, which must outlive it.
+using MachineFactory = std::function<Result<std::unique_ptr<Machine>>(
+    const abi::Bundle &bundle, const MachineOptions &options)>;
+
+/// What is wrong with elements [first, first + count) of a view of `rank`, if
+/// they are not dense memory on one of `ranks`: for read() and write().
+Status checkElements(const abi::View &view, RankRange ranks, uint32_t rank,
+                     uint64_t first, uint64_t count);
 
 } // namespace ciuic::rt
 

@@ -6,60 +6,18 @@
 namespace ciuic::rt {
 
 Result<OperationPtr> makeOperation(const TaskArguments &arguments) {
-  using abi::TaskKind;
   switch (arguments.kind) {
-  case TaskKind::Launch:
-    return makeLaunch(arguments);
-  case TaskKind::Gemm:
+  case abi::TaskKind::Gemm:
     return makeGemm(arguments);
-  case TaskKind::AttentionForward:
-    return makeAttentionForward(arguments);
-  case TaskKind::AttentionBackward:
-    return makeAttentionBackward(arguments);
-  case TaskKind::Embedding:
-    return makeEmbedding(arguments);
-  case TaskKind::EmbeddingGrad:
-    return makeEmbeddingGrad(arguments);
-  case TaskKind::CrossEntropy:
-    return makeCrossEntropy(arguments);
-  case TaskKind::CrossEntropyGrad:
-    return makeCrossEntropyGrad(arguments);
-  case TaskKind::ColumnSum:
-    return makeColumnSum(arguments);
-  case TaskKind::NormWeightGrad:
-    return makeNormWeightGrad(arguments);
-  case TaskKind::Copy:
-    return makeCopy(arguments);
-  case TaskKind::Zero:
-    return makeZero(arguments);
-  case TaskKind::Accumulate:
-    return makeAccumulate(arguments);
-  case TaskKind::AllGather:
+  case abi::TaskKind::AllGather:
     return makeAllGather(arguments);
-  case TaskKind::ReduceScatter:
+  case abi::TaskKind::ReduceScatter:
     return makeReduceScatter(arguments);
-  case TaskKind::AllReduce:
+  case abi::TaskKind::AllReduce:
     return makeAllReduce(arguments);
-  case TaskKind::SquareSum:
-    return makeSquareSum(arguments);
-  case TaskKind::SumSlots:
-    return makeSumSlots(arguments);
-  case TaskKind::GradScale:
-    return makeGradScale(arguments);
-  case TaskKind::LearningRate:
-    return makeLearningRate(arguments);
-  case TaskKind::Advance:
-    return makeAdvance(arguments);
-  case TaskKind::UpdateLossScale:
-    return makeUpdateLossScale(arguments);
-  case TaskKind::Adam:
-    return makeAdam(arguments);
-  case TaskKind::Sgd:
-    return makeSgd(arguments);
-  case TaskKind::CrossEntropyWithGrad:
-    return makeCrossEntropyWithGrad(arguments);
+  default:
+    return makeHostOperation(arguments);
   }
-  return Status::invalid("unknown kind of task");
 }
 
 } // namespace ciuic::rt

@@ -3,6 +3,7 @@
 #include "runtime/base/Json.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/job/Job.h"
+#include "runtime/task/HostMachine.h"
 #include "tools/ciuicc/Commands.h"
 
 #include <filesystem>
@@ -46,6 +47,7 @@ int tool::runTrain(const rt::TrainOptions &given) {
   rt::TrainOptions options = given;
   if (rt::Status status = applyManifest(options); !status.ok())
     return report(status);
+  options.makeMachine = rt::HostMachine::create;
   auto result = rt::runTraining(options);
   return result.ok() ? 0 : report(result.takeStatus());
 }
@@ -62,7 +64,8 @@ static rt::Status exportCheckpoint(const std::string &checkpoint,
   CIUIC_TRY_ASSIGN(std::string config, rt::readTextFile(path, mostText));
   CIUIC_TRY_ASSIGN(rt::CheckpointReader reader,
                    rt::CheckpointReader::open(checkpoint));
-  CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job, rt::Job::load(bundle, {}));
+  CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job,
+                   rt::Job::load(bundle, {rt::HostMachine::create}));
   CIUIC_TRY(job->initialize(0));
   CIUIC_TRY(job->resume(reader));
   return job->exportFolder(folder, config, dtype, maxShardBytes);

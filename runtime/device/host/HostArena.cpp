@@ -76,24 +76,27 @@ HostArena::~HostArena() {
     heldBytes.fetch_sub(size);
 }
 
-Result<RankArenas> RankArenas::allocate(uint32_t ranks, uint64_t deviceBytes,
+Result<RankArenas> RankArenas::allocate(RankRange ranks, uint64_t deviceBytes,
                                         uint64_t hostBytes,
                                         uint64_t deviceLimit) {
+  if (ranks.count == 0)
+    return Status::invalid("arenas of no rank");
   if (deviceLimit != 0 && deviceBytes > deviceLimit)
     return Status::invalid("the program needs " + std::to_string(deviceBytes) +
                            " bytes on each device, which has " +
                            std::to_string(deviceLimit));
   constexpr uint64_t most = uint64_t(1) << 46;
   uint64_t machine = machineBytes();
-  if (deviceBytes > most || hostBytes > most || ranks > 65536 ||
-      (machine != 0 && (deviceBytes + hostBytes) > machine / ranks))
-    return Status::machine("the program needs " + std::to_string(deviceBytes) +
-                           " device and " + std::to_string(hostBytes) +
-                           " host bytes on each of " + std::to_string(ranks) +
-                           " ranks, the machine has " +
-                           std::to_string(machine) + " bytes in all");
+  if (deviceBytes > most || hostBytes > most || ranks.count > 65536 ||
+      (machine != 0 && (deviceBytes + hostBytes) > machine / ranks.count))
+    return Status::machine(
+        "the program needs " + std::to_string(deviceBytes) + " device and " +
+        std::to_string(hostBytes) + " host bytes on each of " +
+        std::to_string(ranks.count) + " ranks, the machine has " +
+        std::to_string(machine) + " bytes in all");
   RankArenas arenas;
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
+  arenas.held = ranks;
+  for (uint32_t rank = ranks.first; rank < ranks.end(); ++rank) {
     std::string of = " arena of rank " + std::to_string(rank);
     CIUIC_TRY_ASSIGN(HostArena device,
                      HostArena::allocate(deviceBytes, "the device" + of));

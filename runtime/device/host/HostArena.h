@@ -8,6 +8,7 @@
 #ifndef CIUIC_RUNTIME_DEVICE_HOST_HOSTARENA_H
 #define CIUIC_RUNTIME_DEVICE_HOST_HOSTARENA_H
 
+#include "runtime/base/RankRange.h"
 #include "runtime/base/Status.h"
 
 #include <cstddef>
@@ -58,19 +59,24 @@ private:
   bool counted = false;
 };
 
-/// The device and host arenas of all ranks.
+/// The device and host arenas of consecutive ranks.
 class RankArenas {
 public:
   /// Refuses (Code::Invalid) a device arena above `deviceLimit` bytes, and
   /// (Code::Machine) more in all than the machine's memory. 0: no limit.
-  static Result<RankArenas> allocate(uint32_t ranks, uint64_t deviceBytes,
+  static Result<RankArenas> allocate(RankRange ranks, uint64_t deviceBytes,
                                      uint64_t hostBytes, uint64_t deviceLimit);
 
-  uint32_t ranks() const { return static_cast<uint32_t>(device.size()); }
-  std::byte *deviceBase(uint32_t rank) const { return device[rank].base(); }
-  std::byte *hostBase(uint32_t rank) const { return host[rank].base(); }
+  RankRange ranks() const { return held; }
+  std::byte *deviceBase(uint32_t rank) const {
+    return device[rank - held.first].base();
+  }
+  std::byte *hostBase(uint32_t rank) const {
+    return host[rank - held.first].base();
+  }
 
 private:
+  RankRange held;
   std::vector<HostArena> device;
   std::vector<HostArena> host;
 };

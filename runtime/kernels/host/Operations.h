@@ -11,6 +11,10 @@
 
 namespace ciuic::rt {
 
+/// Prepares a task of any kind but products and collectives, which need a
+/// library: for these Code::Invalid.
+Result<OperationPtr> makeHostOperation(const TaskArguments &arguments);
+
 // Copies and sums: MoveOperations.cpp.
 Result<OperationPtr> makeLaunch(const TaskArguments &arguments);
 Result<OperationPtr> makeCopy(const TaskArguments &arguments);

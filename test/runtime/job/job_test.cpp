@@ -3,6 +3,7 @@
 #include "runtime/base/Philox.h"
 #include "runtime/job/Job.h"
 #include "runtime/job/RotaryTable.h"
+#include "runtime/task/HostMachine.h"
 #include "runtime/weights/HuggingFace.h"
 #include "test/runtime/job/Bigram.h"
 #include "test/runtime/job/JobFixture.h"
@@ -29,9 +30,13 @@ protected:
       for (int i = 0; i < count; ++i) {
         Status status = job->step(*loader, done++);
         EXPECT_TRUE(status.ok()) << status.str();
-        losses.push_back(job->scalar("report.loss").value_or(NAN));
+        losses.push_back(scalar("report.loss"));
       }
       return losses;
+    }
+    double scalar(std::string_view name) const {
+      auto value = job->scalar(name);
+      return value.ok() ? value->value_or(NAN) : NAN;
     }
     std::vector<float> weights() const {
       std::vector<float> values(tableSize);
@@ -43,7 +48,8 @@ protected:
   Run start(const BigramShape &shape, int threads = 2) {
     Run run;
     run.tables = std::make_unique<Bigram>(shape);
-    auto job = Job::create(run.tables->bundle, {.threads = threads});
+    auto job = Job::create(run.tables->bundle,
+                           {HostMachine::create, {.threads = threads}});
     EXPECT_TRUE(job.ok()) << job.takeStatus().str();
     run.job = std::move(*job);
     EXPECT_TRUE(run.job->initialize(1).ok());
@@ -66,7 +72,9 @@ protected:
     RunState state;
     state.step = run.done;
     state.fingerprint = run.job->fingerprint();
-    state.scalars = run.job->scalars();
+    auto scalars = run.job->scalars();
+    EXPECT_TRUE(scalars.ok());
+    state.scalars = std::move(*scalars);
     auto saved = writer.save(state);
     EXPECT_TRUE(saved.ok()) << saved.takeStatus().str();
     return path(name);
@@ -129,9 +137,10 @@ TEST_F(JobTest, InitialValues) {
   auto chunk = static_cast<uint64_t>(param.view.shape[1]);
   for (uint64_t i = 0; i < 4 * chunk; ++i) {
     auto rank = static_cast<uint32_t>(i / chunk);
-    uint16_t stored = chunks.job->executor()
-                          .resolve(param.view, rank)
-                          .as<uint16_t>()[i % chunk];
+    uint16_t stored = 1;
+    ASSERT_TRUE(chunks.job->devices()
+                    .read(param.view, rank, i % chunk, 1, &stored)
+                    .ok());
     ASSERT_EQ(stored, i < tableSize ? bf16FromFloat(expected[i]) : 0) << i;
   }
 }
@@ -147,7 +156,7 @@ TEST_F(JobTest, ResumesBitForBit) {
   EXPECT_EQ(second.steps(3),
             std::vector<double>(expected.begin() + 3, expected.end()));
   EXPECT_EQ(second.weights(), alone.weights());
-  EXPECT_EQ(second.job->scalar("step"), 6);
+  EXPECT_EQ(second.scalar("step"), 6);
 }
 
 // A checkpoint of four ranks resumes on one whole copy.
@@ -170,7 +179,7 @@ TEST_F(JobTest, ResumesDynamicLossScaleOnly) {
     std::string saved = save(saver, dynamic ? "to-dynamic" : "to-fixed");
     Run run = start({.lossScale = 8, .dynamicScale = dynamic});
     resume(run, saved);
-    EXPECT_EQ(run.job->scalar("loss_scale"), dynamic ? 64 : 8);
+    EXPECT_EQ(run.scalar("loss_scale"), dynamic ? 64 : 8);
   }
 }
 
@@ -235,18 +244,48 @@ TEST_F(JobTest, AllocatesArenasOnly) {
   EXPECT_EQ(tensorMemory().allocations, made);
 }
 
+// A token or label that the vocabulary has not is refused before any device
+// sees it, with its place and value.
+TEST_F(JobTest, RefusesTokensOutsideTheVocabulary) {
+  Run run = start({.ranks = 2, .microBatch = 2, .sharded = true});
+  run.tables->bundle.vocabulary = 'n';
+  Status status = run.job->step(*run.loader, 0);
+  EXPECT_EQ(status.code(), Code::Invalid);
+  // The first text begins with 't': token 1 of row 0, after the mark.
+  EXPECT_NE(status.str().find("of row 0 is"), std::string::npos)
+      << status.str();
+  EXPECT_NE(status.str().find("the vocabulary has 110"), std::string::npos);
+  EXPECT_NE(status.str().find("micro-step 0 of rank 0"), std::string::npos);
+  EXPECT_EQ(run.job->devices().executed(abi::TaskKind::Embedding), 0u);
+}
+
+// What a device cannot reach is refused: another's rank, elements after the
+// end.
+TEST_F(JobTest, RefusesElementsOutsideOfAView) {
+  Run run = start({.ranks = 2, .microBatch = 2, .sharded = true});
+  const abi::View &view = run.tables->states[0].view;
+  float value = 0;
+  Machine &machine = run.job->devices();
+  EXPECT_EQ(machine.read(view, 2, 0, 1, &value).code(), Code::Invalid);
+  auto end = static_cast<uint64_t>(view.shape[1]);
+  EXPECT_EQ(machine.read(view, 0, end, 1, &value).code(), Code::Invalid);
+  EXPECT_EQ(machine.write(view, 0, end - 1, UINT64_MAX, &value).code(),
+            Code::Invalid);
+  EXPECT_TRUE(machine.read(view, 0, end - 1, 1, &value).ok());
+}
+
 // A bundle for an instruction set that this processor has not is refused.
 TEST_F(JobTest, RefusesAnotherMachine) {
   Bigram tables({});
   tables.bundle.isa = "aarch64-sve";
-  auto job = Job::create(tables.bundle, {});
+  auto job = Job::create(tables.bundle, {HostMachine::create});
   ASSERT_FALSE(job.ok());
   EXPECT_NE(job.takeStatus().str().find("aarch64-sve"), std::string::npos);
 }
 
 // A folder without a library is refused with its path.
 TEST_F(JobTest, RefusesMissingLibrary) {
-  auto job = Job::load(folder, {});
+  auto job = Job::load(folder, {HostMachine::create});
   ASSERT_FALSE(job.ok());
   Status status = job.takeStatus();
   EXPECT_EQ(status.code(), Code::Invalid);

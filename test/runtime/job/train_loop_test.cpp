@@ -3,6 +3,7 @@
 #include "runtime/base/Json.h"
 #include "runtime/job/ProgressLog.h"
 #include "runtime/job/TrainLoop.h"
+#include "runtime/task/HostMachine.h"
 #include "runtime/weights/HuggingFace.h"
 #include "test/runtime/job/JobFixture.h"
 
@@ -19,6 +20,7 @@ class TrainLoopTest : public JobFixture {
 protected:
   TrainOptions options() const {
     TrainOptions options;
+    options.makeMachine = HostMachine::create;
     options.bundle = CIUIC_SAMPLE_JOB;
     options.data = {path("text.txt")};
     options.log = path("log.jsonl");

@@ -13,10 +13,10 @@ using abi::Stream;
 using abi::TaskKind;
 
 /// Arenas and an executor for a bundle.
-struct Machine {
-  explicit Machine(TestBundle &test, ExecutorOptions options = {.threads = 2}) {
+struct Started {
+  explicit Started(TestBundle &test, ExecutorOptions options = {.threads = 2}) {
     const abi::Bundle &bundle = test.finish();
-    auto memory = RankArenas::allocate(bundle.ranks, bundle.arenaBytes[0],
+    auto memory = RankArenas::allocate({0, bundle.ranks}, bundle.arenaBytes[0],
                                        bundle.arenaBytes[1], 0);
     EXPECT_TRUE(memory.ok());
     arenas = std::move(*memory);
@@ -68,7 +68,7 @@ TEST(ExecutorTest, KeepsTheOrder) {
     };
     last = add(program, "link", TaskKind::Launch, {x, step}, options);
   }
-  Machine machine(test);
+  Started machine(test);
   ASSERT_TRUE(machine.status.ok()) << machine.status.str();
   for (int round = 1; round <= 3; ++round) {
     for (uint32_t rank = 0; rank < 3; ++rank) {
@@ -106,7 +106,7 @@ TEST(ExecutorTest, CollectivesJoinRanks) {
     *static_cast<float *>(pointers[1]) = all[0] + all[1] + all[2] + all[3];
   };
   add(program, "sum", TaskKind::Launch, {whole, out}, options);
-  Machine machine(test);
+  Started machine(test);
   ASSERT_TRUE(machine.status.ok()) << machine.status.str();
   for (int round = 0; round < 50; ++round) {
     for (uint32_t rank = 0; rank < 4; ++rank)
@@ -127,7 +127,7 @@ TEST(ExecutorTest, SkipsPredicatedTasks) {
   auto options = launch(Stream::Compute);
   options.skipView = 0;
   add(program, "update", TaskKind::Launch, {x, x}, options);
-  Machine machine(test);
+  Started machine(test);
   ASSERT_TRUE(machine.status.ok()) << machine.status.str();
   *machine.floats(skip, 1) = 1;
   ASSERT_TRUE(machine.executor->run("p").ok());
@@ -146,7 +146,7 @@ TEST(ExecutorTest, NamesTheTaskThatFails) {
   add(program, "model.embed", TaskKind::Embedding, {tokens, table, out});
   add(program, "later", TaskKind::Launch, {after, after},
       launch(Stream::Compute));
-  Machine machine(test);
+  Started machine(test);
   ASSERT_TRUE(machine.status.ok()) << machine.status.str();
   auto *ids = machine.executor->resolve(tokens, 1).as<int32_t>();
   ids[2] = 99;
@@ -165,7 +165,7 @@ TEST(ExecutorTest, UnknownProgram) {
   TestBundle test(1);
   test.buffer("b", 16);
   test.program("p");
-  Machine machine(test);
+  Started machine(test);
   ASSERT_TRUE(machine.status.ok()) << machine.status.str();
   EXPECT_TRUE(machine.executor->run("p").ok());
   EXPECT_NE(machine.executor->run("q").str().find("\"q\""), std::string::npos);
@@ -179,7 +179,7 @@ TEST(ExecutorTest, AllocatesNothingWhileRunning) {
   auto &program = test.program("p");
   add(program, "product", TaskKind::Gemm, {a, b, c}, {.ints = {0, 1, 0}});
   uint64_t before = tensorMemory().bytes;
-  Machine machine(test);
+  Started machine(test);
   ASSERT_TRUE(machine.status.ok()) << machine.status.str();
   TensorMemory loaded = tensorMemory();
   EXPECT_EQ(loaded.bytes - before, 2 * test.bundle.arenaBytes[0]);
@@ -199,10 +199,10 @@ TEST(ExecutorTest, MeasuresByKind) {
   add(program, "product", TaskKind::Gemm, {a, b, c}, forward);
   add(program, "copy", TaskKind::Copy, {a, b},
       {.stream = Stream::D2H, .waits = {0}});
-  Machine silent(test);
+  Started silent(test);
   ASSERT_TRUE(silent.executor->run("p").ok());
   EXPECT_EQ(silent.executor->takeTimes(), TimeTable{});
-  Machine timed(test, {.threads = 1, .timing = true});
+  Started timed(test, {.threads = 1, .timing = true});
   ASSERT_TRUE(timed.executor->run("p").ok());
   TimeTable times = timed.executor->takeTimes();
   EXPECT_GT(times[static_cast<int>(TimeKind::Forward)], 0);
@@ -213,13 +213,13 @@ TEST(ExecutorTest, MeasuresByKind) {
 
 // A device arena above the device's memory is refused with both numbers.
 TEST(ExecutorTest, DeviceLimit) {
-  auto arenas = RankArenas::allocate(2, 4096, 0, 4000);
+  auto arenas = RankArenas::allocate({0, 2}, 4096, 0, 4000);
   ASSERT_FALSE(arenas.ok());
   Status status = arenas.takeStatus();
   EXPECT_EQ(status.code(), Code::Invalid);
   EXPECT_NE(status.str().find("4096"), std::string::npos);
   EXPECT_NE(status.str().find("4000"), std::string::npos);
-  auto huge = RankArenas::allocate(8, uint64_t(1) << 45, 0, 0);
+  auto huge = RankArenas::allocate({0, 8}, uint64_t(1) << 45, 0, 0);
   ASSERT_FALSE(huge.ok());
   EXPECT_EQ(huge.takeStatus().code(), Code::Machine);
 }

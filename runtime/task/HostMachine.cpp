@@ -1,0 +1,51 @@
+//===- HostMachine.cpp - Virtual devices of the CPU -----------------------===//
+#include "runtime/task/HostMachine.h"
+
+#include "runtime/abi/Sizes.h"
+#include "runtime/blas/Gemm.h"
+
+#include <cstring>
+
+namespace ciuic::rt {
+
+Result<std::unique_ptr<Machine>>
+HostMachine::create(const abi::Bundle &bundle, const MachineOptions &options) {
+  if (bundle.target != abi::Target::Cpu)
+    return Status::invalid("compiled for CUDA devices: its own bin/train runs "
+                           "it");
+  std::unique_ptr<HostMachine> machine(new HostMachine());
+  CIUIC_TRY_ASSIGN(machine->arenas,
+                   RankArenas::allocate(
+                       {0, bundle.ranks},
+                       bundle.arenaBytes[static_cast<int>(abi::Arena::Device)],
+                       bundle.arenaBytes[static_cast<int>(abi::Arena::Host)],
+                       options.deviceMemory));
+  CIUIC_TRY_ASSIGN(machine->executor,
+                   Executor::create(bundle, machine->arenas,
+                                    {options.threads, options.timing}));
+  return std::unique_ptr<Machine>(std::move(machine));
+}
+
+Status HostMachine::read(const abi::View &view, uint32_t rank, uint64_t first,
+                         uint64_t count, void *to) {
+  CIUIC_TRY(checkElements(view, arenas.ranks(), rank, first, count));
+  uint64_t width = byteSize(view.dtype);
+  std::memcpy(to, executor->resolve(view, rank).as<std::byte>() + first * width,
+              count * width);
+  return {};
+}
+
+Status HostMachine::write(const abi::View &view, uint32_t rank, uint64_t first,
+                          uint64_t count, const void *from) {
+  CIUIC_TRY(checkElements(view, arenas.ranks(), rank, first, count));
+  uint64_t width = byteSize(view.dtype);
+  std::memcpy(executor->resolve(view, rank).as<std::byte>() + first * width,
+              from, count * width);
+  return {};
+}
+
+double HostMachine::measureProducts(abi::DType dtype) {
+  return measureGemmPeak(dtype, threads());
+}
+
+} // namespace ciuic::rt
