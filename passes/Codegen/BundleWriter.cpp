@@ -94,8 +94,9 @@ LogicalResult Writer::printAll() {
                         "#include \"runtime/kernels/host/Kernel.h\"\n\n"
                         "using namespace ciuic::kernel;\n";
   std::string cuda = "// The kernels of " + escaped(options.facts.model) +
-                     ": a block a row.\n"
-                     "#include \"runtime/kernels/cuda/Kernel.cuh\"\n\n"
+                     ", each with the function that launches it.\n"
+                     "#include \"runtime/kernels/cuda/Kernel.cuh\"\n"
+                     "#include \"runtime/kernels/cuda/Launch.h\"\n\n"
                      "using namespace ciuic::cuda;\n";
   for (auto kernel : module.getOps<sched::KernelOp>()) {
     llvm::raw_string_ostream cpp(kernels), cu(cuda);
