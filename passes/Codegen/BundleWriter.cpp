@@ -131,6 +131,9 @@ LogicalResult Writer::printAll() {
   manifest["model"] = options.facts.model;
   manifest["isa"] = options.facts.isa;
   manifest["ranks"] = sched::getRanks(module);
+  manifest["target"] = sched::isForCuda(module) ? "cuda" : "cpu";
+  if (auto list = module->getAttrOfType<StringAttr>(sched::kArchitecturesAttr))
+    manifest["architectures"] = list.getValue();
   add("manifest.json", pretty(std::move(manifest)));
   return success();
 }

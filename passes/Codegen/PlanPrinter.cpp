@@ -14,14 +14,27 @@ static int64_t arenaBytes(ModuleOp module, StringRef name) {
   return attr ? attr.getInt() : 0;
 }
 
+/// Buffers that one task uses while it runs.
+static llvm::DenseSet<StringAttr> scratchOf(ModuleOp module) {
+  llvm::DenseSet<StringAttr> buffers;
+  module.walk([&](TaskOp task) {
+    if (task.getScratch())
+      buffers.insert(task.getScratch()->getBuffer().getAttr());
+  });
+  return buffers;
+}
+
 /// The role of a state's buffer, or what else a buffer holds.
-static std::string contentOf(BufferOp buffer, SymbolTable &symbols) {
+static std::string contentOf(BufferOp buffer, SymbolTable &symbols,
+                             const llvm::DenseSet<StringAttr> &scratch) {
   if (buffer.getState()) {
     auto state = symbols.lookup<train::StateOp>(*buffer.getState());
     return state ? train::stringifyRole(state.getRole()).str() : "state";
   }
   if (buffer.getConstant())
     return "constant";
+  if (scratch.contains(buffer.getSymNameAttr()))
+    return "scratch";
   return buffer.getProgram() ? "activation" : "input";
 }
 
@@ -62,11 +75,12 @@ json::Value codegen::memoryPlan(ModuleOp module) {
         {"host", printPeak(lifetimes, order.tasks(), Arena::Host)}};
   }
 
+  llvm::DenseSet<StringAttr> scratch = scratchOf(module);
   json::Array buffers;
   for (auto buffer : module.getOps<BufferOp>()) {
     json::Object row{
         {"name", labelOf(buffer)},
-        {"holds", contentOf(buffer, symbols)},
+        {"holds", contentOf(buffer, symbols, scratch)},
         {"arena", stringifyArena(buffer.getArena())},
         {"bytes", static_cast<int64_t>(buffer.getBytes())},
         {"offset", static_cast<int64_t>(buffer.getAt().value_or(0))}};
@@ -109,6 +123,8 @@ json::Value codegen::schedulePlan(ModuleOp module) {
                        {"bytes", bytes}};
       if (task.getKernel())
         row["kernel"] = *task.getKernel();
+      if (task.getScratch())
+        row["scratch_bytes"] = task.getScratch()->getBytes();
       tasks.push_back(std::move(row));
     }
     programs[program.getSymName()] = std::move(tasks);

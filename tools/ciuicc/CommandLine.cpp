@@ -128,6 +128,12 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
                  "Parameters without weight decay: norm, bias, or part of a "
                  "name; separated by commas")
       ->delimiter(',');
+  app.add_option("--target", c.target,
+                 "What runs the device tasks: cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--arch", c.architectures,
+                 "GPUs that a bundle for CUDA is made for, such as "
+                 "sm_80,sm_90a; default sm_80");
   app.add_option("--dump", c.dump, "Write the IR of each phase to this folder");
   app.add_option("--remarks", c.remarks,
                  "Print what passes decided; a regular expression of "
@@ -290,6 +296,9 @@ int tool::runCommandLine(int argc, char **argv) {
   CLI::App *compile = app.add_subcommand("compile", "Make a bundle of a job");
   addCompile(*compile, s, /*required=*/true);
   compile->add_option("-o,--output", s.compile.output, "The bundle's folder");
+  compile->add_flag("!--no-build", s.compile.build,
+                    "Write sources only; build where the bundle will run: "
+                    "cmake -S BUNDLE/src -B DIR && cmake --build DIR");
   compile->add_option("--steps", s.compile.overrides.totalSteps,
                       "Steps of the training, where a schedule needs them");
   compile->add_option("--stop-after", s.compile.stopAfter,

@@ -30,6 +30,9 @@ struct CompileOptions {
   int64_t hostMemory = 0;   ///< Bytes of the host; 0: no limit.
   int64_t prefetch = 1;     ///< Buckets gathered ahead.
   std::string recompute = "none";
+  std::string target = "cpu"; ///< Or "cuda".
+  std::string architectures;  ///< For CUDA, "sm_80,sm_90a"; empty: sm_80.
+  bool build = true;          ///< Compile the library of the bundle.
   std::vector<std::string> noDecay;
   std::string remarks; ///< Categories to print, a regular expression.
   bool strict = false;

@@ -105,3 +105,18 @@ sched.program @p {
 // A module of nothing needs no memory.
 // CHECK: module attributes {sched.arena.device = 0 : i64, sched.arena.host = 0 : i64}
 module {}
+
+// -----
+
+// Scratch takes its place like any buffer, and gives it back when its task is
+// done.
+// CHECK: module attributes {sched.arena.device = 768 : i64
+// CHECK: sched.buffer @one 512 bytes in device of @p at 256
+// CHECK: sched.buffer @two 512 bytes in device of @p at 256
+sched.buffer @w 256 bytes in device state @w
+sched.buffer @one 512 bytes in device of @p
+sched.buffer @two 512 bytes in device of @p
+sched.program @p {
+  %0 = sched.task zero "a" on compute [#sched.view<write @w [0] : tensor<64xf32>>] scratch #sched.view<write @one [0] : tensor<128xi32>>
+  %1 = sched.task zero "b" on compute [#sched.view<write @w [0] : tensor<64xf32>>] scratch #sched.view<write @two [0] : tensor<128xi32>>
+}
