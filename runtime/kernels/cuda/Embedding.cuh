@@ -223,6 +223,7 @@ __global__ void __launch_bounds__(embeddingThreads, listBlocks)
       int count = end - begin < int(kWarp) ? end - begin : int(kWarp);
       int32_t mine = lane < count ? lists.ordered[begin + lane] : 0;
       int at = 0;
+#pragma unroll 1
       for (; at + batch <= count; at += batch) {
         Vector<T, N> x[batch];
 #pragma unroll
@@ -238,6 +239,7 @@ __global__ void __launch_bounds__(embeddingThreads, listBlocks)
             for (int j = 0; j < N; ++j)
               sums[j] += toFloat(x[i][j]);
       }
+#pragma unroll 1
       for (; at < count; ++at) {
         int64_t row = shuffle(mine, at);
         if (!inside)
