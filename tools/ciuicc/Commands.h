@@ -8,7 +8,7 @@
 #define CIUIC_TOOLS_CIUICC_COMMANDS_H
 
 #include "frontend/config/Config.h"
-#include "runtime/job/TrainLoop.h"
+#include "tools/train/RunTrain.h"
 
 #include <cstdint>
 #include <optional>
@@ -45,8 +45,10 @@ int runCompile(const CompileOptions &options);
 /// "import, differentiate, ...", from the table of phases.
 std::string phaseNames();
 
-/// "host": what training is told to do beyond what the bundle says.
-int runTrain(const rt::TrainOptions &options);
+/// Trains here, or, for a bundle of CUDA devices, by its own bin/train, which
+/// is given `arguments`, those after "train".
+int runTrainCommand(const TrainSettings &settings,
+                    const std::vector<std::string> &arguments);
 
 int runConfig(const std::string &file, const std::string &model,
               const config::Overrides &overrides, bool strict);
