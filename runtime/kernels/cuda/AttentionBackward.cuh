@@ -24,7 +24,8 @@ namespace ciuic::cuda {
 template <int dim> struct AttentionBackwardTiles {
   static constexpr int parts = 1; ///< Times 16 rows a warp.
   static constexpr int rows = 16 * parts * kAttentionWarps;
-  static constexpr int innerRows = dim == 128 ? 48 : 64; ///< Rows of the inner loop's blocks.
+  /// Rows of the inner loop's blocks: what the registers hold.
+  static constexpr int innerRows = dim == 128 ? 48 : 64;
   /// Two tiles stay, of the others one has two buffers.
   static constexpr size_t tileBytes = (2 * rows + 3 * innerRows) * dim * 2;
   /// And lse and delta of a block of queries, twice.
@@ -33,34 +34,27 @@ template <int dim> struct AttentionBackwardTiles {
 
 /// delta: a group of dim / 8 lanes a row and head, heads innermost.
 template <typename T, int dim>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 2)
     attentionDeltaKernel(AttentionBackwardArguments<T> of) {
   constexpr int lanes = dim / 8;
   const AttentionShape &shape = of.shape;
-  const int64_t index = static_cast<int64_t>(blockIdx.x) *
-                            (kAttentionThreads / lanes) +
-                        threadIdx.x / lanes;
+  const int64_t index =
+      static_cast<int64_t>(blockIdx.x) * (kAttentionThreads / lanes) +
+      threadIdx.x / lanes;
   const int64_t rows = static_cast<int64_t>(shape.sequences) * shape.seq;
   const bool valid = index < rows * shape.heads;
   const int64_t row = valid ? index / shape.heads : 0;
   const int head = valid ? static_cast<int>(index - row * shape.heads) : 0;
   const int column = head * dim + static_cast<int>(threadIdx.x) % lanes * 8;
-  union Chunk {
-    uint4 whole;
-    T part[8];
-    __device__ Chunk() {}
-  } dy, y;
-  dy.whole = *reinterpret_cast<const uint4 *>(of.dy.data +
-                                              row * of.dy.stride + column);
-  y.whole =
-      *reinterpret_cast<const uint4 *>(of.y.data + row * of.y.stride + column);
+  const auto dy = loadVector<8>(of.dy.data + row * of.dy.stride + column);
+  const auto y = loadVector<8>(of.y.data + row * of.y.stride + column);
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    sum += toFloat(dy.part[i]) * toFloat(y.part[i]);
+    sum += toFloat(dy[i]) * toFloat(y[i]);
 #pragma unroll
   for (int step = lanes / 2; step > 0; step /= 2)
-    sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    sum += shuffleXor(sum, step);
   if (valid && threadIdx.x % lanes == 0)
     of.delta.data[row * of.delta.stride + head] = sum;
 }
@@ -69,7 +63,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 /// group one after another, and of each the blocks of queries from the
 /// diagonal on. Scores are kept transposed, a row a key.
 template <typename T, int dim>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 2)
     attentionKeyGradKernel(AttentionBackwardArguments<T> of) {
   using Tiles = AttentionBackwardTiles<dim>;
   constexpr int parts = Tiles::parts, queryRows = Tiles::innerRows;
@@ -87,7 +81,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   T *keys = dynamicShared<T>();
   T *values = keys + Tiles::rows * dim;
   T *grads = values + Tiles::rows * dim;
-  T *queries = grads + queryRows * dim;                          // Two buffers.
+  T *queries = grads + queryRows * dim; // Two buffers.
   float *rowScalars = reinterpret_cast<float *>(queries + 2 * queryRows * dim);
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
@@ -101,8 +95,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const float *from = thread < queryRows
                             ? of.lse.data + place.row * of.lse.stride
                             : of.delta.data + place.row * of.delta.stride;
-    const int64_t stride =
-        thread < queryRows ? of.lse.stride : of.delta.stride;
+    const int64_t stride = thread < queryRows ? of.lse.stride : of.delta.stride;
     if (query >= seq)
       return thread < queryRows ? __int_as_float(0x7f800000) : 0.0f;
     const float value = from[query * stride + place.head + head];
@@ -152,8 +145,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const float *delta = lse + queryRows;
     const int key = firstKey + warpRow + lane / 4;
     const int query = block * queryRows + lane % 4 * 2;
-    const bool masked =
-        block * queryRows < firstKey + warpRow + 16 * parts - 1;
+    const bool masked = block * queryRows < firstKey + warpRow + 16 * parts - 1;
 #pragma unroll
     for (int n = 0; n < columns; ++n) {
       const float2 shift = *reinterpret_cast<const float2 *>(lse + 8 * n);
@@ -214,7 +206,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 /// dq of one block of queries of one head, over the blocks of keys up to the
 /// diagonal.
 template <typename T, int dim>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 2)
     attentionQueryGradKernel(AttentionBackwardArguments<T> of) {
   using Tiles = AttentionBackwardTiles<dim>;
   constexpr int parts = Tiles::parts, keyRows = Tiles::innerRows;
@@ -302,8 +294,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       for (int n = 0; n < columns; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          ds[part][n][e] =
-              p[part][n][e] * (ds[part][n][e] - less[part][e / 2]);
+          ds[part][n][e] = p[part][n][e] * (ds[part][n][e] - less[part][e / 2]);
     multiplyAdd<dim>(dq, ds, now);
     buffer ^= 1;
   }

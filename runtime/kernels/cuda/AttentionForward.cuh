@@ -23,13 +23,13 @@ namespace ciuic::cuda {
 template <int dim> struct AttentionForwardTiles {
   static constexpr int parts = 2; ///< Times 16 queries a warp.
   static constexpr int queryRows = 16 * parts * kAttentionWarps;
-  static constexpr int keyRows = dim == 128 ? 48 : 64;
+  static constexpr int keyRows = dim == 128 ? 32 : 64; ///< By registers.
   static constexpr size_t sharedBytes = (queryRows + 2 * keyRows) * dim * 2;
 };
 
 /// One block of queryRows queries of one head: out and lse of these rows.
 template <typename T, int dim>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, 2)
     attentionForwardKernel(AttentionForwardArguments<T> of) {
   using Tiles = AttentionForwardTiles<dim>;
   constexpr int parts = Tiles::parts, keyRows = Tiles::keyRows;
@@ -92,22 +92,46 @@ __global__ void __launch_bounds__(kAttentionThreads)
               if (key + 8 * n + e % 2 > query + 16 * part + e / 2 * 8)
                 scores[part][n][e] = -infinity;
       }
+      // The shift of a row's exponents follows its maximum only where that
+      // grew by more than 2^8: larger exponentials are as exact, and most
+      // blocks need not scale the sums.
+      float most[parts][2];
+      bool grows = false;
 #pragma unroll
       for (int part = 0; part < parts; ++part)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          float most = top[part][half];
+          float found = top[part][half];
 #pragma unroll
           for (int n = 0; n < columns; ++n)
-            most = fmaxf(most, fmaxf(scores[part][n][2 * half],
-                                     scores[part][n][2 * half + 1]));
-          most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-          most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-          const float shift = most * exponentScale;
-          const float shrink =
-              exp2Fast(top[part][half] * exponentScale - shift);
-          top[part][half] = most;
-          float added = 0.0f;
+            found = fmaxf(found, fmaxf(scores[part][n][2 * half],
+                                       scores[part][n][2 * half + 1]));
+          found = fmaxf(found, shuffleXor(found, 1));
+          found = fmaxf(found, shuffleXor(found, 2));
+          most[part][half] = found;
+          grows |= (found - top[part][half]) * exponentScale > 8.0f;
+        }
+      if (anyLane(grows)) {
+#pragma unroll
+        for (int part = 0; part < parts; ++part)
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const float shrink =
+                exp2Fast((top[part][half] - most[part][half]) * exponentScale);
+            top[part][half] = most[part][half];
+            total[part][half] *= shrink;
+#pragma unroll
+            for (int n = 0; n < dim / 8; ++n) {
+              sums[part][n][2 * half] *= shrink;
+              sums[part][n][2 * half + 1] *= shrink;
+            }
+          }
+      }
+#pragma unroll
+      for (int part = 0; part < parts; ++part)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const float shift = top[part][half] * exponentScale;
 #pragma unroll
           for (int n = 0; n < columns; ++n)
 #pragma unroll
@@ -115,14 +139,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
               const float p =
                   exp2Fast(scores[part][n][e] * exponentScale - shift);
               scores[part][n][e] = p;
-              added += p;
+              total[part][half] += p;
             }
-          total[part][half] = total[part][half] * shrink + added;
-#pragma unroll
-          for (int n = 0; n < dim / 8; ++n) {
-            sums[part][n][2 * half] *= shrink;
-            sums[part][n][2 * half + 1] *= shrink;
-          }
         }
     }
 
@@ -143,13 +161,12 @@ __global__ void __launch_bounds__(kAttentionThreads)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float sum = total[part][half];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      sum += shuffleXor(sum, 1);
+      sum += shuffleXor(sum, 2);
       factors[part][half] = 1.0f / sum;
       const int query = warpQuery + 16 * part + 8 * half + lane / 4;
       if (lane % 4 == 0 && query < seq)
-        lse[query * of.lse.stride] =
-            top[part][half] * shape.scale + logf(sum);
+        lse[query * of.lse.stride] = top[part][half] * shape.scale + logf(sum);
     }
   // Only this warp ever reads its rows of the queries.
   roundIntoTile<dim>(queries, warpRow, sums, factors);

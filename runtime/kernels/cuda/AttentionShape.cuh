@@ -1,4 +1,4 @@
-//===- AttentionShape.cuh - What the attention kernels are given -*- C++ -*-===//
+//===- AttentionShape.cuh - Arguments of attention kernels ------*- C++ -*-===//
 //
 // The arguments of causal grouped-query attention on the device, read from a
 // task's launch record and checked, and the order in which blocks of rows go
@@ -28,8 +28,8 @@ struct AttentionShape {
   int seq;
   int heads;
   int kvHeads;
-  int group;  ///< Query heads that read one key head.
-  int span;   ///< Key heads whose blocks run side by side: see placeOf.
+  int group; ///< Query heads that read one key head.
+  int span;  ///< Key heads whose blocks run side by side: see placeOf.
   float scale;
 };
 
@@ -67,9 +67,8 @@ struct AttentionPlace {
 /// second-level cache; among these the blocks with most work come first: those
 /// with the highest numbers if `descending`. Members (query heads of one key
 /// head) are neighbours.
-__device__ inline AttentionPlace placeOf(const AttentionShape &shape,
-                                         int blocks, int members,
-                                         bool descending) {
+__device__ inline AttentionPlace
+placeOf(const AttentionShape &shape, int blocks, int members, bool descending) {
   const int pairs = shape.sequences * shape.kvHeads;
   int index = static_cast<int>(blockIdx.x);
   const int firstPair = index / (shape.span * blocks * members) * shape.span;
@@ -93,28 +92,28 @@ inline int blocksOf(int rows, int blockRows) {
 
 /// Reads the numbers of a task; false if they do not fit together or the
 /// kernels were made for another head size. `q` and `k` are views of the task.
-inline bool attentionShapeOf(const abi::CudaLaunch &launch, uint32_t q,
+inline bool attentionShapeOf(const abi::CudaLaunch &task, uint32_t q,
                              uint32_t k, int dim, int elementBytes,
                              AttentionShape &shape) {
   // Attention has no predicate; ignoring one would be wrong.
-  if (launch.intCount != 3 || launch.realCount != 1 || launch.skip)
+  if (task.intCount != 3 || task.realCount != 1 || task.skip)
     return false;
-  const int64_t rows = launch.views[q].shape[0];
-  const int64_t seq = launch.ints[0], heads = launch.ints[1],
-                kvHeads = launch.ints[2];
+  const int64_t rows = task.views[q].shape[0];
+  const int64_t seq = task.ints[0], heads = task.ints[1],
+                kvHeads = task.ints[2];
   constexpr int64_t kMost = int64_t(1) << 30;
   if (rows < 0 || rows > kMost || seq < 1 || seq > kMost || heads < 1 ||
       heads > 65536 || kvHeads < 1 || heads % kvHeads != 0 || rows % seq != 0)
     return false;
-  if (launch.views[q].shape[1] != heads * dim ||
-      launch.views[k].shape[1] != kvHeads * dim)
+  if (task.views[k].shape[0] != rows || task.views[q].shape[1] != heads * dim ||
+      task.views[k].shape[1] != kvHeads * dim)
     return false;
   shape.sequences = static_cast<int>(rows / seq);
   shape.seq = static_cast<int>(seq);
   shape.heads = static_cast<int>(heads);
   shape.kvHeads = static_cast<int>(kvHeads);
   shape.group = static_cast<int>(heads / kvHeads);
-  shape.scale = static_cast<float>(launch.reals[0]);
+  shape.scale = static_cast<float>(task.reals[0]);
   // Keys and values of the pairs side by side: up to 16 MiB.
   const int64_t bytes = 2 * seq * dim * elementBytes;
   const int64_t span = (int64_t(16) << 20) / bytes;
@@ -124,13 +123,27 @@ inline bool attentionShapeOf(const abi::CudaLaunch &launch, uint32_t q,
   return shape.scale > 0.0f;
 }
 
+/// Whether two views of the task have one shape.
+inline bool sameShape(const abi::CudaLaunch &task, uint32_t a, uint32_t b) {
+  return task.views[a].shape[0] == task.views[b].shape[0] &&
+         task.views[a].shape[1] == task.views[b].shape[1];
+}
+
+/// Whether a view of the task has a row a token and a column a query head.
+inline bool isPerHead(const abi::CudaLaunch &task, uint32_t index,
+                      const AttentionShape &shape) {
+  return task.views[index].shape[0] ==
+             static_cast<int64_t>(shape.sequences) * shape.seq &&
+         task.views[index].shape[1] == shape.heads;
+}
+
 /// A matrix of the task whose rows are dense and, for 16-byte accesses, start
 /// at multiples of `alignment` bytes; false if it is not such.
 template <typename T, typename U>
-bool rowsOf(const abi::CudaLaunch &launch, uint32_t index, size_t alignment,
+bool rowsOf(const abi::CudaLaunch &task, uint32_t index, size_t alignment,
             Rows<U> &rows) {
-  const abi::View &view = launch.views[index];
-  rows.data = static_cast<T *>(launch.pointers[index]);
+  const abi::View &view = task.views[index];
+  rows.data = static_cast<T *>(task.pointers[index]);
   rows.stride = view.strides[0];
   return (view.shape[1] == 1 || view.strides[1] == 1) &&
          reinterpret_cast<uintptr_t>(rows.data) % alignment == 0 &&

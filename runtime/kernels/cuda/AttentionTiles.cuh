@@ -1,4 +1,4 @@
-//===- AttentionTiles.cuh - Tiles in shared memory and fragments -*- C++ -*-===//
+//===- AttentionTiles.cuh - Shared tiles and fragments ----------*- C++ -*-===//
 //
 // What the tensor-core attention kernels share. A tile is `rows` x dim of 16
 // bits in shared memory, a row cut into chunks of 16 bytes. Chunk c of row r
@@ -65,9 +65,8 @@ __device__ __forceinline__ void storeTile(const T *tile, T *data,
 #pragma unroll
   for (int i = 0; i < rows; i += step)
     if (first + row + i < seq)
-      *reinterpret_cast<uint4 *>(data + (first + row + i) * stride +
-                                 chunk * 8) =
-          *reinterpret_cast<const uint4 *>(tile + tileAt<dim>(row + i, chunk));
+      storeVector(data + (first + row + i) * stride + chunk * 8,
+                  loadVector<8>(tile + tileAt<dim>(row + i, chunk)));
 }
 
 /// The left operand: rows [row, row + 16), columns [16 k, 16 k + 16). `lane` is
@@ -77,16 +76,16 @@ __device__ __forceinline__ void loadLeft(uint32_t (&fragment)[4], const T *tile,
                                          int row, int k, int lane) {
   // Places differ from chunks in their low three bits only.
   const int place = ((2 * k) & 7) ^ (lane / 16 ^ (lane & 7));
-  ldmatrix4(fragment, tile + (row + lane % 16) * dim + (2 * k & ~7) * 8 +
-                          place * 8);
+  ldmatrix4(fragment,
+            tile + (row + lane % 16) * dim + (2 * k & ~7) * 8 + place * 8);
 }
 
 /// The right operand with the tile's rows as columns: columns [16 n, 16 n +
 /// 16) as two operands {0, 1} and {2, 3}, over tile columns [16 k, 16 k + 16).
 template <int dim, typename T>
-__device__ __forceinline__ void
-loadRightOfRows(uint32_t (&fragment)[4], const T *tile, int n, int k,
-                int lane) {
+__device__ __forceinline__ void loadRightOfRows(uint32_t (&fragment)[4],
+                                                const T *tile, int n, int k,
+                                                int lane) {
   const int place = ((2 * k) & 7) ^ (lane / 8 % 2 ^ (lane & 7));
   ldmatrix4(fragment, tile + (16 * n + lane % 8 + lane / 16 * 8) * dim +
                           (2 * k & ~7) * 8 + place * 8);
@@ -95,9 +94,9 @@ loadRightOfRows(uint32_t (&fragment)[4], const T *tile, int n, int k,
 /// The right operand as the tile lies: tile columns [16 n, 16 n + 16) as two
 /// operands {0, 1} and {2, 3}, over tile rows [16 k, 16 k + 16).
 template <int dim, typename T>
-__device__ __forceinline__ void
-loadRightOfColumns(uint32_t (&fragment)[4], const T *tile, int n, int k,
-                   int lane) {
+__device__ __forceinline__ void loadRightOfColumns(uint32_t (&fragment)[4],
+                                                   const T *tile, int n, int k,
+                                                   int lane) {
   const int place = ((2 * n) & 7) ^ (lane / 16 ^ (lane & 7));
   ldmatrix4Trans(fragment, tile + (16 * k + lane % 16) * dim +
                                (2 * n & ~7) * 8 + place * 8);
@@ -120,12 +119,13 @@ __device__ __forceinline__ void clear(WarpSums<parts, columns> &sums) {
 /// sums = left · rightᵀ over dim, for the warp's rows of `left` from `row` on
 /// and all 8 * columns rows of `right`.
 template <int dim, int parts, int columns, typename T>
-__device__ __forceinline__ void
-multiplyRows(WarpSums<parts, columns> &sums, const T *left, int row,
-             const T *right) {
+__device__ __forceinline__ void multiplyRows(WarpSums<parts, columns> &sums,
+                                             const T *left, int row,
+                                             const T *right) {
   const int lane = computedHere(static_cast<int>(threadIdx.x) % 32);
   clear(sums);
-#pragma unroll 8
+  // Not unrolled whole: that takes registers that other values need.
+#pragma unroll 2
   for (int k = 0; k < dim / 16; ++k) {
     uint32_t a[parts][4];
 #pragma unroll
@@ -147,9 +147,9 @@ multiplyRows(WarpSums<parts, columns> &sums, const T *left, int row,
 /// sums += left · right, where `left` are sums of this warp, rounded to T, with
 /// 8 * inner columns, and `right` is a tile of as many rows.
 template <int dim, int parts, int inner, typename T>
-__device__ __forceinline__ void
-multiplyAdd(WarpSums<parts, dim / 8> &sums,
-            const WarpSums<parts, inner> &left, const T *right) {
+__device__ __forceinline__ void multiplyAdd(WarpSums<parts, dim / 8> &sums,
+                                            const WarpSums<parts, inner> &left,
+                                            const T *right) {
   const int lane = computedHere(static_cast<int>(threadIdx.x) % 32);
 #pragma unroll
   for (int k = 0; k < inner / 2; ++k) {
