@@ -177,11 +177,12 @@ __device__ __forceinline__ void multiplyAdd(WarpSums<parts, dim / 8> &sums,
 }
 
 /// Puts the warp's sums, times a factor for rows g and g + 8 of each part,
-/// into rows `row` on of a tile.
+/// into rows `row` on of a tile, which only this warp has read.
 template <int dim, int parts, typename T>
 __device__ __forceinline__ void
 roundIntoTile(T *tile, int row, const WarpSums<parts, dim / 8> &sums,
               const float (&factors)[parts][2]) {
+  __syncwarp(); // Lanes read rows for each other.
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int part = 0; part < parts; ++part)
