@@ -191,7 +191,6 @@ __global__ void __launch_bounds__(kAttentionThreads, 2)
       scales[part][half] = shape.scale;
       ones[part][half] = 1.0f;
     }
-  // Only this warp ever reads its rows of the keys and values.
   roundIntoTile<dim>(keys, warpRow, dk, scales);
   roundIntoTile<dim>(values, warpRow, dv, ones);
   __syncthreads();
@@ -304,7 +303,6 @@ __global__ void __launch_bounds__(kAttentionThreads, 2)
 #pragma unroll
   for (int part = 0; part < parts; ++part)
     scales[part][0] = scales[part][1] = shape.scale;
-  // Only this warp ever reads its rows of the queries.
   roundIntoTile<dim>(queries, warpRow, dq, scales);
   __syncthreads();
   storeTile<dim, Tiles::rows>(

@@ -168,7 +168,6 @@ __global__ void __launch_bounds__(kAttentionThreads, 2)
       if (lane % 4 == 0 && query < seq)
         lse[query * of.lse.stride] = top[part][half] * shape.scale + logf(sum);
     }
-  // Only this warp ever reads its rows of the queries.
   roundIntoTile<dim>(queries, warpRow, sums, factors);
   __syncthreads();
   storeTile<dim, Tiles::queryRows>(
