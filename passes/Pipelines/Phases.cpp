@@ -39,9 +39,7 @@ static void buildPlace(OpPassManager &pm, const PhaseOptions &options) {
 }
 
 static void buildSchedule(OpPassManager &pm, const PhaseOptions &options) {
-  pm.addPass(sched::createLowerToSchedPass(options.lower));
-  pm.addPass(sched::createFuseLossPass());
-  pm.addPass(sched::createAddScratchPass());
+  pm.addPass(sched::createLowerToSchedPass());
   pm.addPass(sched::createOrderTasksPass(options.order));
   pm.addPass(sched::createVerifyScheduledPass());
 }

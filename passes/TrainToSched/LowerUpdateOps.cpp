@@ -12,7 +12,6 @@ LogicalResult ProgramLowering::lowerOptimizer(
     Value skip, ArrayRef<int64_t> ints, ArrayRef<double> reals) {
   // p, grad, m[, v], then the scalars.
   SmallVector<ViewAttr> views;
-  Arena arena = onHost.contains(op->getResult(0)) ? Arena::Host : Arena::Device;
   for (auto [i, value] : llvm::enumerate(inPlace)) {
     Place place = placeOf(value);
     auto root = rootOf(value).getDefiningOp<train::ReadOp>();
@@ -30,7 +29,7 @@ LogicalResult ProgramLowering::lowerOptimizer(
       views.push_back(read(inputs.front()));
   }
   for (Value input : inputs.drop_front())
-    views.push_back(readScalar(input, arena));
+    views.push_back(read(input));
 
   Place half;
   for (Operation *user : op->getResult(0).getUsers()) {
@@ -45,12 +44,13 @@ LogicalResult ProgramLowering::lowerOptimizer(
     if (half.type != rounded.getType())
       continue;
     places[rounded] = half;
-    skips[rounded] = skip;
+    skips[rounded] = read(skip);
   }
   TaskOp made =
-      task(op, kind, arena == Arena::Host ? Stream::Host : Stream::Compute,
+      task(op, kind,
+           onHost.contains(op->getResult(0)) ? Stream::Host : Stream::Compute,
            views, ints, reals);
-  made.setSkipAttr(readScalar(skip, arena));
+  made.setSkipAttr(read(skip));
   return success();
 }
 
