@@ -22,9 +22,8 @@
 namespace ciuic::rt {
 
 struct ExecutorOptions {
-  int threads = 0;      ///< 0: one for each processor.
-  bool timing = false;  ///< Measure tasks, for takeTimes().
-  bool profile = false; ///< Measure each task by itself, for taskTimes().
+  int threads = 0;     ///< 0: one for each processor.
+  bool timing = false; ///< Measure each task.
 };
 
 class Executor {
@@ -52,9 +51,6 @@ public:
 
   /// Times measured since the last call.
   TimeTable takeTimes();
-
-  /// How long each task took, of those that have run.
-  std::vector<TaskTime> taskTimes() const;
 
   /// Tasks of a kind that have run so far, on the arenas' ranks; a collective
   /// counts once. Skipped ones are not counted.

@@ -20,10 +20,9 @@ HostMachine::create(const abi::Bundle &bundle, const MachineOptions &options) {
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Device)],
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Host)],
                        options.deviceMemory));
-  CIUIC_TRY_ASSIGN(
-      machine->executor,
-      Executor::create(bundle, machine->arenas,
-                       {options.threads, options.timing, options.profile}));
+  CIUIC_TRY_ASSIGN(machine->executor,
+                   Executor::create(bundle, machine->arenas,
+                                    {options.threads, options.timing}));
   return std::unique_ptr<Machine>(std::move(machine));
 }
 
