@@ -3,6 +3,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -32,9 +33,97 @@ void SchedDialect::initialize() {
       >();
 }
 
-/// The numbers that a module carries.
+static ModuleOp moduleOf(Operation *op) {
+  return isa<ModuleOp>(op) ? cast<ModuleOp>(op)
+                           : op->getParentOfType<ModuleOp>();
+}
+
+static StringRef targetOf(ModuleOp module) {
+  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
+  return target ? target.getValue() : "cpu";
+}
+
+bool ciuic::sched::isForCuda(Operation *op) {
+  return targetOf(moduleOf(op)) == "cuda";
+}
+
+/// What nvcc 13 compiles for of what the kernels need: asynchronous copies and
+/// products of bfloat16, which came with 8.0. 'a' and 'f' unlock what only one
+/// architecture, or one family, has.
+static constexpr StringLiteral knownArchitectures[] = {
+    "sm_80",   "sm_86",  "sm_87",   "sm_88",   "sm_89",  "sm_90",
+    "sm_90a",  "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
+    "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a",
+    "sm_120f", "sm_121", "sm_121a", "sm_121f"};
+
+SmallVector<int, 4> ciuic::sched::parseArchitectures(StringRef list,
+                                                     std::string &message) {
+  SmallVector<int, 4> found;
+  SmallVector<StringRef> names;
+  list.split(names, ',');
+  for (auto [i, name] : llvm::enumerate(names)) {
+    if (!llvm::is_contained(knownArchitectures, name)) {
+      message = ("\"" + name +
+                 "\" is no architecture that kernels can be made "
+                 "for; expected one of " +
+                 llvm::join(ArrayRef(knownArchitectures), ", "))
+                    .str();
+      return {};
+    }
+    if (llvm::is_contained(ArrayRef(names).take_front(i), name)) {
+      message = ("\"" + name + "\" appears twice").str();
+      return {};
+    }
+    int number = 0;
+    name.drop_front(3).consumeInteger(10, number);
+    found.push_back(number);
+  }
+  return found;
+}
+
+int ciuic::sched::getNewestArchitecture(Operation *op) {
+  ModuleOp module = moduleOf(op);
+  auto list = module->getAttrOfType<StringAttr>(kArchitecturesAttr);
+  if (!list || !isForCuda(module))
+    return 0;
+  std::string ignored;
+  int newest = 0;
+  for (int number : parseArchitectures(list.getValue(), ignored))
+    newest = std::max(newest, number);
+  return newest;
+}
+
+/// What a module says of its target.
+static LogicalResult verifyTarget(Operation *op, NamedAttribute attribute) {
+  auto text = dyn_cast<StringAttr>(attribute.getValue());
+  if (!isa<ModuleOp>(op) || !text)
+    return op->emitOpError()
+           << "has " << attribute.getName() << " = " << attribute.getValue()
+           << ", expected a string on the module";
+  if (attribute.getName() == kTargetAttr) {
+    if (text.getValue() == "cuda" && !op->hasAttr(kArchitecturesAttr))
+      return op->emitOpError() << "is for cuda without " << kArchitecturesAttr;
+    if (text.getValue() != "cpu" && text.getValue() != "cuda")
+      return op->emitOpError() << "has " << attribute.getName() << " = " << text
+                               << ", expected \"cpu\" or \"cuda\"";
+    return success();
+  }
+  if (!isForCuda(op))
+    return op->emitOpError()
+           << "has " << attribute.getName() << " and is not for cuda";
+  std::string message;
+  if (parseArchitectures(text.getValue(), message).empty())
+    return op->emitOpError()
+           << "has " << attribute.getName() << " = " << text << ": " << message;
+  return success();
+}
+
+/// What a module carries.
 LogicalResult SchedDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
+  if (attribute.getName() == kTargetAttr ||
+      attribute.getName() == kArchitecturesAttr)
+    return verifyTarget(op, attribute);
   constexpr int64_t mostRanks = 65536;
   bool isRanks = attribute.getName() == kRanksAttr;
   int64_t least = isRanks ? 1 : 0, most = isRanks ? mostRanks : INT64_MAX;
@@ -49,9 +138,7 @@ LogicalResult SchedDialect::verifyOperationAttribute(Operation *op,
 }
 
 int64_t ciuic::sched::getRanks(Operation *op) {
-  auto module =
-      isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
-  if (auto ranks = module->getAttrOfType<IntegerAttr>(kRanksAttr))
+  if (auto ranks = moduleOf(op)->getAttrOfType<IntegerAttr>(kRanksAttr))
     return ranks.getInt();
   return 1;
 }

@@ -22,6 +22,23 @@ inline constexpr int64_t kMostBytes = int64_t{1} << 48;
 inline constexpr llvm::StringLiteral kRanksAttr = "sched.ranks";
 int64_t getRanks(mlir::Operation *op);
 
+/// What the device tasks are made for, a string attribute on the module:
+/// "cpu" (also if absent) or "cuda".
+inline constexpr llvm::StringLiteral kTargetAttr = "sched.target";
+bool isForCuda(mlir::Operation *op);
+
+/// The GPUs that a module for CUDA is made for, a string attribute on the
+/// module: "sm_80,sm_90a".
+inline constexpr llvm::StringLiteral kArchitecturesAttr = "sched.architectures";
+
+/// The compute capability times ten, 80 of "sm_80", of each architecture of a
+/// list; empty, and `message` says why, if the list is not one.
+llvm::SmallVector<int, 4> parseArchitectures(llvm::StringRef list,
+                                             std::string &message);
+
+/// The most capable architecture that a module is made for; 0 on CPUs.
+int getNewestArchitecture(mlir::Operation *op);
+
 } // namespace ciuic::sched
 
 #include "dialect/Sched/SchedDialect.h.inc"

@@ -23,7 +23,9 @@ def Sched_Dialect : Dialect {
 
     The module says how many ranks run it, `sched.ranks` (1 to 65536), and,
     once allocated, how large one rank's arenas are, `sched.arena.device` and
-    `sched.arena.host`, in bytes; all are of type i64.
+    `sched.arena.host`, in bytes; all are of type i64. `sched.target` is what
+    the device tasks are made for, "cpu" (also if absent) or "cuda", then with
+    `sched.architectures`, such as "sm_80,sm_90a".
   }];
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;

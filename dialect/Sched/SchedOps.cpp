@@ -221,6 +221,27 @@ static LogicalResult verifyView(TaskOp task, ViewAttr view,
   return success();
 }
 
+/// (C6)
+static LogicalResult verifyScratch(TaskOp task, ViewAttr scratch,
+                                   SymbolTableCollection &symbols) {
+  auto refuse = [&](const Twine &what) {
+    return task.emitOpError() << "\"" << task.getName() << "\" has the scratch "
+                              << scratch.getBuffer() << what.str();
+  };
+  if (scratch.getAccess() != Access::Write || scratch.getRankStride() != 0 ||
+      scratch.getType().getRank() != 1)
+    return refuse(", expected a written view of one dimension that is the same "
+                  "for all ranks");
+  auto buffer =
+      symbols.lookupNearestSymbolFrom<BufferOp>(task, scratch.getBuffer());
+  if (!buffer.getProgram())
+    return refuse(", which belongs to no program");
+  for (Attribute view : task.getViews())
+    if (cast<ViewAttr>(view).getBuffer() == scratch.getBuffer())
+      return refuse(", which it also views");
+  return success();
+}
+
 LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
   int64_t ranks = getRanks(*this);
   for (Attribute view : getViews())
@@ -228,7 +249,9 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return failure();
   if (getSkip() && failed(verifyView(*this, *getSkip(), symbols, ranks)))
     return failure();
-  if (getScratch() && failed(verifyView(*this, *getScratch(), symbols, ranks)))
+  if (getScratch() &&
+      (failed(verifyView(*this, *getScratch(), symbols, ranks)) ||
+       failed(verifyScratch(*this, *getScratch(), symbols))))
     return failure();
   if (!getKernel())
     return success();

@@ -81,7 +81,8 @@ def Sched_TaskOp : Sched_Op<"task", [
     `runtime/abi/Program.h`. `name` is for people: the user's tensor and what
     is done to it. A task with `skip` does nothing where that f32 scalar is
     not 0. `scratch` is bytes that the task alone uses while it runs: nothing
-    is read from them that it has not written.
+    is read from them that it has not written. It lies in a buffer of the
+    program, of which the task is the only user.
 
     Constraints:
     - (C1) every view lies inside its buffer, for every rank.
@@ -91,6 +92,8 @@ def Sched_TaskOp : Sched_Op<"task", [
     - (C4) there are as many views, ints and reals as the kind takes, and a
       product's operands are matrices.
     - (C5) a buffer `of` a program is viewed by that program's tasks alone.
+    - (C6) `scratch` is written, has one dimension and lies in a buffer `of` the
+      program that no view of the task touches.
 
     Example:
 

@@ -94,8 +94,9 @@ LogicalResult Writer::printAll() {
                         "#include \"runtime/kernels/host/Kernel.h\"\n\n"
                         "using namespace ciuic::kernel;\n";
   std::string cuda = "// The kernels of " + escaped(options.facts.model) +
-                     ": a block a row.\n"
-                     "#include \"runtime/kernels/cuda/Kernel.cuh\"\n\n"
+                     ", each with the function that launches it.\n"
+                     "#include \"runtime/kernels/cuda/Kernel.cuh\"\n"
+                     "#include \"runtime/kernels/cuda/Launch.h\"\n\n"
                      "using namespace ciuic::cuda;\n";
   for (auto kernel : module.getOps<sched::KernelOp>()) {
     llvm::raw_string_ostream cpp(kernels), cu(cuda);
@@ -130,6 +131,9 @@ LogicalResult Writer::printAll() {
   manifest["model"] = options.facts.model;
   manifest["isa"] = options.facts.isa;
   manifest["ranks"] = sched::getRanks(module);
+  manifest["target"] = sched::isForCuda(module) ? "cuda" : "cpu";
+  if (auto list = module->getAttrOfType<StringAttr>(sched::kArchitecturesAttr))
+    manifest["architectures"] = list.getValue();
   add("manifest.json", pretty(std::move(manifest)));
   return success();
 }

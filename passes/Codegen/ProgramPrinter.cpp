@@ -388,6 +388,7 @@ void Printer::printBundle() {
     return it == buffers.end() ? -1 : static_cast<int64_t>(it->second);
   };
   InputFacts inputs = readInputs(module);
+  auto architectures = module->getAttrOfType<StringAttr>(kArchitecturesAttr);
   os << "constexpr Program programs[] = {\n";
   for (const std::string &program : programs)
     os << program;
@@ -401,7 +402,9 @@ void Printer::printBundle() {
      << numberOf("buf.labels") << ",\n    buffers, " << buffers.size()
      << ", programs, " << programs.size() << ", states, " << states
      << ",\n    buckets, " << buckets.size() << ", members, " << members
-     << ", \"" << escaped(facts.isa) << "\", Target::Cpu, \"\", nullptr};\n\n"
+     << ", \"" << escaped(facts.isa)
+     << "\", Target::" << (isForCuda(module) ? "Cuda" : "Cpu") << ", \""
+     << (architectures ? architectures.getValue() : "") << "\", nullptr};\n\n"
      << "} // namespace\n\n"
      << "extern \"C\" __attribute__((visibility(\"default\"))) const Bundle *\n"
      << "ciuic_bundle() {\n  return &bundle;\n}\n";

@@ -39,7 +39,9 @@ static void buildPlace(OpPassManager &pm, const PhaseOptions &options) {
 }
 
 static void buildSchedule(OpPassManager &pm, const PhaseOptions &options) {
-  pm.addPass(sched::createLowerToSchedPass());
+  pm.addPass(sched::createLowerToSchedPass(options.lower));
+  pm.addPass(sched::createFuseLossPass());
+  pm.addPass(sched::createAddScratchPass());
   pm.addPass(sched::createOrderTasksPass(options.order));
   pm.addPass(sched::createVerifyScheduledPass());
 }

@@ -25,6 +25,7 @@ struct PhaseOptions {
   bool offload = false;
   comm::OffloadOptimizerPassOptions offloadOptimizer;
   comm::RecomputeBlocksPassOptions recompute;
+  sched::LowerToSchedPassOptions lower;
   sched::OrderTasksPassOptions order;
   sched::AllocateBuffersPassOptions allocate;
 };

@@ -84,6 +84,10 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
   /// Of a task that moves: (from, to) are views 0 and 1.
   static bool moves(TaskOp task) { return task.getViews().size() >= 2; }
 
+  static bool fillsScalar(TaskOp task) {
+    return cast<ViewAttr>(task.getViews()[1]).getType().getRank() == 0;
+  }
+
   static StringAttr bufferOf(TaskOp task, unsigned view) {
     return cast<ViewAttr>(task.getViews()[view]).getBuffer().getAttr();
   }
@@ -95,7 +99,8 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
       SmallVector<Transfer> fills;
       for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
         TaskOp op = task;
-        if (op.getStream() != stream || !moves(op) ||
+        // A scalar that the host reads all along holds back no bucket.
+        if (op.getStream() != stream || !moves(op) || fillsScalar(op) ||
             !isTransient(symbols, bufferOf(op, 1)))
           continue;
         Transfer fill{static_cast<unsigned>(number), 0, 0};

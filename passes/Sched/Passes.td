@@ -36,12 +36,66 @@ def OrderTasksPass : Pass<"ciuic-sched-order-tasks", "::mlir::ModuleOp"> {
   ];
 }
 
+def FuseLossPass : Pass<"ciuic-sched-fuse-loss", "::mlir::ModuleOp"> {
+  let summary = "Makes one task of a loss and its gradient.";
+  let description = [{
+    The logits are the largest activation; a loss and then its gradient read
+    them three times and write them once. One task reads each row once.
+
+    ```mlir
+    sched.task cross_entropy "loss" on compute [logits, labels, loss, count, lse]
+    sched.task cross_entropy_grad "loss.bwd" on compute [seed, logits, labels, lse, dlogits]
+    // becomes
+    sched.task cross_entropy_with_grad "loss" on compute
+               [seed, logits, labels, loss, count, dlogits]
+    ```
+
+    It takes the place of the gradient if nothing reads the loss before, else
+    that of the loss if the seed is known by then; tasks in between that make
+    nothing but the seed of what was there before the loss come first.
+
+    Not fused, with a remark: a gradient whose `lse` something else reads, or
+    that tasks in between keep from both places.
+
+    Requires: tasks in program order, without events.
+  }];
+}
+
+def AddScratchPass : Pass<"ciuic-sched-add-scratch", "::mlir::ModuleOp"> {
+  let summary = "Plans the memory that device tasks use while they run.";
+  let description = [{
+    On CUDA some kernels and the library's products need memory of their own.
+    It is planned like any other buffer:
+
+    ```mlir
+    sched.buffer @buf.micro_first.loss.scratch 512 bytes in device of @micro_first
+    sched.task cross_entropy "loss" on compute [...]
+               scratch #sched.view<write @buf.micro_first.loss.scratch[0] : tensor<128xi32>>
+    ```
+
+    Bytes, of R rows and D columns:
+    - `gemm` (M x N): 32 MiB on sm_90 and newer, else 4 MiB, but not more than
+      4 M N or 1 MiB, whichever is larger.
+    - `attention_grad`: 4 R heads, the rows' products of output and gradient.
+    - `column_sum`, `norm_weight_grad`: 4 D for each of min(128, R/32) parts.
+    - `embedding_grad` of V tokens: 4 (2 R + V + 1 + 1024), a sort by token.
+    - `square_sum`: 8 for each of 1024 parts.
+    - `cross_entropy`, `cross_entropy_with_grad`: 8 R, the rows' losses.
+
+    On CPUs tasks get none: the workers keep what they need.
+
+    Requires: tasks without scratch.
+  }];
+}
+
 def VerifyScheduledPass : Pass<"ciuic-verify-scheduled", "::mlir::ModuleOp"> {
   let summary = "Checks that conflicting tasks are ordered.";
   let description = [{
     Gate of the phase `schedule`: programs are acyclic (events come from
     earlier tasks), and no two tasks touch the same bytes of a buffer, one of
-    them writing, without an order between them. Changes nothing.
+    them writing, without an order between them. Tasks of the host touch host
+    memory alone, tasks of the device device memory; only copies, on `h2d` and
+    `d2h`, go from one to the other. Changes nothing.
   }];
 }
 
@@ -52,16 +106,9 @@ def AllocateBuffersPass
     States, inputs and constants come first in their arena. The buffers of a
     program follow; two of them share bytes only if every task that touches
     the one comes before every task that touches the other in the order that
-    streams and events give. Programs never run at the same time, so they share
-    the same bytes.
-
-    The least bytes that a program can take are those of the heaviest set of
-    buffers that may all be live at once, found exactly (as a flow). Buffers
-    are placed one by one at the lowest offset that is free; several orders are
-    tried, largest first among them (Pisarchyk and Lee, 2020), and the best are
-    improved by local search until the arena is within a thousandth of the
-    least, or a bounded number of tries is used up. The result depends on the
-    module alone. A remark tells what is lost to fragmentation.
+    streams and events give. Largest first, each at the lowest offset that is
+    free (greedy by size; Pisarchyk and Lee, 2020). Programs never run at the
+    same time, so they share the same bytes.
 
     The size of each arena becomes the module attribute
     `sched.arena.device` and `sched.arena.host`, in bytes.

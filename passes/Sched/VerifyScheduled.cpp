@@ -14,9 +14,50 @@ struct VerifyScheduled : impl::VerifyScheduledPassBase<VerifyScheduled> {
   using VerifyScheduledPassBase::VerifyScheduledPassBase;
 
   void runOnOperation() final {
-    for (auto program : getOperation().getOps<ProgramOp>())
+    SymbolTable symbols(getOperation());
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      for (auto task : program.getBody().getOps<TaskOp>())
+        if (failed(verifyMemory(task, symbols)))
+          return signalPassFailure();
       if (failed(verify(program)))
         return signalPassFailure();
+    }
+  }
+
+  /// A task touches the memory of what runs it; copies to and from the host
+  /// alone go between.
+  static LogicalResult verifyMemory(TaskOp task, const SymbolTable &symbols) {
+    Stream stream = task.getStream();
+    bool crosses = stream == Stream::H2D || stream == Stream::D2H;
+    if (crosses && task.getKind() != Kind::Copy)
+      return task.emitOpError()
+             << "\"" << task.getName() << "\" of kind "
+             << stringifyKind(task.getKind()) << " is on "
+             << stringifyStream(stream) << ", which only copies";
+    auto check = [&](ViewAttr view, Arena arena) -> LogicalResult {
+      auto buffer = symbols.lookup<BufferOp>(view.getBuffer().getAttr());
+      if (!buffer || buffer.getArena() == arena)
+        return success();
+      return task.emitOpError()
+             << "\"" << task.getName() << "\" on " << stringifyStream(stream)
+             << " views " << view.getBuffer() << " in "
+             << stringifyArena(buffer.getArena()) << " memory, expected "
+             << stringifyArena(arena);
+    };
+    Arena own = stream == Stream::Host ? Arena::Host : Arena::Device;
+    for (auto [i, attr] : llvm::enumerate(task.getViews())) {
+      Arena arena = own;
+      if (crosses)
+        arena =
+            (stream == Stream::H2D) == (i == 0) ? Arena::Host : Arena::Device;
+      if (failed(check(cast<ViewAttr>(attr), arena)))
+        return failure();
+    }
+    if (task.getSkip() && failed(check(*task.getSkip(), own)))
+      return failure();
+    if (task.getScratch() && failed(check(*task.getScratch(), own)))
+      return failure();
+    return success();
   }
 
   static LogicalResult verify(ProgramOp program) {

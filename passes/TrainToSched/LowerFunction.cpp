@@ -77,12 +77,37 @@ TaskOp ProgramLowering::task(Operation *origin, Kind kind, Stream stream,
 
 /// A task that passes on what a skipped step did not compute is skipped too.
 void ProgramLowering::followSkip(TaskOp task, Value input, Value result) {
-  ViewAttr skip = skips.lookup(input);
+  Value skip = skips.lookup(input);
   if (!skip)
     return;
-  task.setSkipAttr(skip);
+  task.setSkipAttr(readScalar(
+      skip, task.getStream() == Stream::Host ? Arena::Host : Arena::Device));
   if (result)
     skips[result] = skip;
+}
+
+ViewAttr ProgramLowering::readScalar(Value value, Arena arena) {
+  Place place = placeOf(value);
+  if (arena == Arena::Device || shared.arenaOf(place) == Arena::Host)
+    return place.view(Access::Read);
+  Place &copy = hostScalars[value];
+  if (!copy) {
+    StringRef label = place.buffer.getValue();
+    label.consume_front("buf.");
+    label.consume_front(name + ".");
+    Location loc = value.getLoc();
+    copy = Place{
+        shared.makeBuffer(loc, name + ".host." + label.str(),
+                          train::bytesOf(place.type), Arena::Host, {},
+                          FlatSymbolRefAttr::get(program.getSymNameAttr())),
+        0, 0, place.type};
+    // The name is that of what is copied, whichever task needs it first.
+    Operation *origin = value.getDefiningOp();
+    task(origin ? origin : function.getOperation(), Kind::Copy, Stream::D2H,
+         {place.view(Access::Read), copy.view(Access::Write)}, {}, {},
+         label.str() + ".to_host");
+  }
+  return copy.view(Access::Read);
 }
 
 /// Recompute regions end here: from now on order is by position.

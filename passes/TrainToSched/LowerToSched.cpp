@@ -14,8 +14,30 @@ namespace {
 struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
   using LowerToSchedPassBase::LowerToSchedPassBase;
 
+  /// Says on the module what its device tasks are made for.
+  LogicalResult setTarget() {
+    ModuleOp module = getOperation();
+    Builder builder(module);
+    if (target != "cpu" && target != "cuda")
+      return module.emitError() << "option target is \"" << target.getValue()
+                                << "\", expected cpu or cuda";
+    module->setAttr(kTargetAttr, builder.getStringAttr(target.getValue()));
+    if (target == "cpu")
+      return success();
+    std::string message;
+    if (parseArchitectures(architectures, message).empty())
+      return module.emitError()
+             << "option architectures is \"" << architectures.getValue()
+             << "\": " << message;
+    module->setAttr(kArchitecturesAttr,
+                    builder.getStringAttr(architectures.getValue()));
+    return success();
+  }
+
   void runOnOperation() final {
     ModuleOp module = getOperation();
+    if (failed(setTarget()))
+      return signalPassFailure();
     // The axis of the buckets says how many ranks run the program.
     int64_t ranks = 1;
     comm::BucketOp first;

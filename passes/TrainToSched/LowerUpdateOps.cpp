@@ -12,6 +12,7 @@ LogicalResult ProgramLowering::lowerOptimizer(
     Value skip, ArrayRef<int64_t> ints, ArrayRef<double> reals) {
   // p, grad, m[, v], then the scalars.
   SmallVector<ViewAttr> views;
+  Arena arena = onHost.contains(op->getResult(0)) ? Arena::Host : Arena::Device;
   for (auto [i, value] : llvm::enumerate(inPlace)) {
     Place place = placeOf(value);
     auto root = rootOf(value).getDefiningOp<train::ReadOp>();
@@ -29,7 +30,7 @@ LogicalResult ProgramLowering::lowerOptimizer(
       views.push_back(read(inputs.front()));
   }
   for (Value input : inputs.drop_front())
-    views.push_back(read(input));
+    views.push_back(readScalar(input, arena));
 
   Place half;
   for (Operation *user : op->getResult(0).getUsers()) {
@@ -44,13 +45,12 @@ LogicalResult ProgramLowering::lowerOptimizer(
     if (half.type != rounded.getType())
       continue;
     places[rounded] = half;
-    skips[rounded] = read(skip);
+    skips[rounded] = skip;
   }
   TaskOp made =
-      task(op, kind,
-           onHost.contains(op->getResult(0)) ? Stream::Host : Stream::Compute,
+      task(op, kind, arena == Arena::Host ? Stream::Host : Stream::Compute,
            views, ints, reals);
-  made.setSkipAttr(read(skip));
+  made.setSkipAttr(readScalar(skip, arena));
   return success();
 }
 

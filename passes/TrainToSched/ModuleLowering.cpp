@@ -67,6 +67,10 @@ FlatSymbolRefAttr ModuleLowering::addKernel(KernelOp kernel) {
   return it->second;
 }
 
+Arena ModuleLowering::arenaOf(const Place &place) const {
+  return symbols.lookup<BufferOp>(place.buffer.getAttr()).getArena();
+}
+
 LogicalResult ModuleLowering::declareStates() {
   for (auto state :
        llvm::make_early_inc_range(module.getOps<train::StateOp>())) {

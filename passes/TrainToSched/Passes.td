@@ -28,6 +28,11 @@ def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
       one shape share a kernel. Equal kernels are emitted once.
     - The gradient of the logits takes the place of the logits where nothing
       else reads them.
+    - The module says what its device tasks are made for (`sched.target`,
+      `sched.architectures`).
+    - Host tasks touch host memory alone: the scalars of an optimizer on the
+      host (rate, clip factor, step, skip) are copied there, once a program for
+      all its buckets.
 
     What would be lowered to something else than it says is refused: a function
     of another name, a state that is read, written or written twice where it is
@@ -38,6 +43,13 @@ def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
     programs are left in the module; tasks are in program order, each on its
     stream, without events.
   }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What runs the device tasks: cpu or cuda.">,
+    Option<"architectures", "architectures", "std::string",
+           /*default=*/"\"sm_80\"",
+           "For cuda: the GPUs, such as sm_80,sm_90a.">,
+  ];
   let dependentDialects = [
     "::ciuic::sched::SchedDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

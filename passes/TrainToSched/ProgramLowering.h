@@ -56,6 +56,9 @@ public:
   /// An f32 or i32 scalar that always holds `value`.
   Place constantOf(mlir::RankedTensorType type, double value);
 
+  /// Where a place's buffer lies.
+  Arena arenaOf(const Place &place) const;
+
   /// Adds `kernel` (detached, named by what it does) unless an equal one is
   /// there; returns the name to launch.
   mlir::FlatSymbolRefAttr addKernel(KernelOp kernel);
@@ -132,6 +135,9 @@ private:
               llvm::ArrayRef<ViewAttr> views, llvm::ArrayRef<int64_t> ints = {},
               llvm::ArrayRef<double> reals = {}, llvm::StringRef suffix = "");
   void followSkip(TaskOp task, Value input, Value result);
+  /// Reads a scalar in `arena`: copies it to the host, once a program, if the
+  /// host needs one of the device.
+  ViewAttr readScalar(Value value, Arena arena);
   std::string nameOf(Operation *op) const;
   Arena arenaOf(Value value) const;
 
@@ -155,7 +161,9 @@ private:
   llvm::DenseSet<Value> stored;
   /// Values that are not computed when a step is skipped, and the scalar that
   /// says so: parameters rounded by the optimizer, and what passes them on.
-  llvm::DenseMap<Value, ViewAttr> skips;
+  llvm::DenseMap<Value, Value> skips;
+  /// The host's copies of the device's scalars.
+  llvm::DenseMap<Value, Place> hostScalars;
   /// Values in host memory.
   llvm::DenseSet<Value> onHost;
 };

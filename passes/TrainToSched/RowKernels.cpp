@@ -17,6 +17,7 @@ void ProgramLowering::launch(Operation *op, StringRef suffix, KernelOp kernel,
                              ArrayRef<ViewAttr> views) {
   int64_t grain = std::max<int64_t>(
       1, std::min(rows, kChunkElements / std::max<int64_t>(1, columns)));
+  kernel.setOriginAttr(builder.getStringAttr(nameOf(op)));
   FlatSymbolRefAttr symbol = shared.addKernel(kernel);
   bool host = llvm::any_of(
       op->getResults(), [&](Value result) { return onHost.contains(result); });

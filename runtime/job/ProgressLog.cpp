@@ -16,13 +16,18 @@ std::string number(double value) {
 }
 
 std::string printMemory(const MemoryRecord &r) {
+  std::string used = r.deviceUsed == 0
+                         ? ""
+                         : fmt::format(",\"device_planned\":{},"
+                                       "\"device_used\":{}",
+                                       r.deviceArena, r.deviceUsed);
   return fmt::format("\"ranks\":{},\"device_arena_bytes\":{},"
                      "\"host_arena_bytes\":{},\"scratch_bytes\":{},"
                      "\"tensor_bytes\":{},\"tensor_peak_bytes\":{},"
-                     "\"tensor_allocations\":{}",
+                     "\"tensor_allocations\":{}{}",
                      r.ranks, r.deviceArena, r.hostArena, r.scratch,
                      r.tensors.bytes, r.tensors.peakBytes,
-                     r.tensors.allocations);
+                     r.tensors.allocations, used);
 }
 
 } // namespace
@@ -36,6 +41,10 @@ std::string printDuration(double seconds) {
   if (whole >= 60)
     return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}s", whole);
+}
+
+std::string printNorm(double norm) {
+  return std::isfinite(norm) ? fmt::format("{:.3g}", norm) : "-";
 }
 
 std::string printRecord(const StepRecord &r) {
@@ -88,10 +97,9 @@ Status ProgressLog::step(const StepRecord &r, bool keep) {
   CIUIC_TRY(write(printRecord(r)));
   if (quiet || (!keep && !terminal))
     return {};
-  std::string line =
-      fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}  lr {:.3g}  norm "
-                  "{:.3g}",
-                  r.step, r.steps, r.epoch, r.loss, r.lr, r.gradNorm);
+  std::string line = fmt::format(
+      "step {}/{}  epoch {:.2f}  loss {:.4f}  lr {:.3g}  norm {}", r.step,
+      r.steps, r.epoch, r.loss, r.lr, printNorm(r.gradNorm));
   if (r.lossScale != 1)
     line += fmt::format("  scale {:g}", r.lossScale);
   if (r.skipped)

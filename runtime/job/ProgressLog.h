@@ -35,7 +35,9 @@ struct MemoryRecord {
   uint64_t deviceArena = 0; ///< Bytes of each rank, as planned.
   uint64_t hostArena = 0;   ///< Bytes of each rank, as planned.
   uint64_t scratch = 0;     ///< Bytes of tasks' scratch, beside the arenas.
-  TensorMemory tensors;     ///< What the process has allocated.
+  uint64_t deviceUsed =
+      0;                ///< Bytes that a rank took of its device; 0: unknown.
+  TensorMemory tensors; ///< What the process has allocated.
 };
 
 /// The progress line and the JSON lines file.
@@ -81,6 +83,9 @@ private:
 /// The record as one JSON object: floats with 9 significant digits, null where
 /// not finite.
 std::string printRecord(const StepRecord &record);
+
+/// Three digits, or "-" where there is none: a step that overflowed.
+std::string printNorm(double norm);
 
 /// "2h05m", "3m20s", "41s".
 std::string printDuration(double seconds);

@@ -4,6 +4,7 @@
 #include "runtime/base/File.h"
 #include "runtime/base/Quote.h"
 #include "runtime/job/Job.h"
+#include "runtime/job/Profile.h"
 #include "runtime/job/ProgressLog.h"
 #include "runtime/weights/HuggingFace.h"
 
@@ -111,10 +112,16 @@ Status Trainer::open() {
     return Status::invalid("the validation share is " +
                            std::to_string(options.validationShare) +
                            ", expected 0 or more and less than 1");
+  MachineOptions machine;
+  machine.threads = options.threads;
+  machine.timing = options.wallClockBreakdown;
+  machine.deviceMemory = options.deviceMemory;
+  machine.profile = !options.profile.empty();
+  machine.collectiveTimeout = options.collectiveTimeout;
+  machine.cuda = options.cuda;
+  machine.folder = options.bundle;
   CIUIC_TRY_ASSIGN(job, Job::load(options.bundle,
-                                  {options.makeMachine,
-                                   {options.threads, options.wallClockBreakdown,
-                                    options.deviceMemory}}));
+                                  {options.makeMachine, std::move(machine)}));
   const abi::Bundle &bundle = job->bundle();
   // What an export needs is read first: not after hours of training.
   if (!options.exportFolder.empty()) {
@@ -139,10 +146,13 @@ Status Trainer::open() {
     if (!job->devices().has("eval_first"))
       return Status::invalid("the compiled job has no evaluation step");
   }
+  if (options.epochs && !(*options.epochs > 0))
+    return Status::invalid("the epochs are " + std::to_string(*options.epochs) +
+                           ", expected more than 0");
   if (options.steps)
     steps = *options.steps;
   else if (double wanted =
-               std::ceil(std::max(0.0, options.epochs.value_or(1.0)) *
+               std::ceil(options.epochs.value_or(1.0) *
                          static_cast<double>(loader->stepsPerEpoch()));
            wanted < 0x1p53)
     steps = static_cast<uint64_t>(wanted);
@@ -210,9 +220,9 @@ MemoryRecord Trainer::memoryRecord() const {
   auto arena = [&](abi::Arena which) {
     return static_cast<uint64_t>(bundle.arenaBytes[static_cast<int>(which)]);
   };
-  return {job->devices().localRanks(), arena(abi::Arena::Device),
-          arena(abi::Arena::Host), job->devices().scratchBytes(),
-          tensorMemory()};
+  return {job->devices().localRanks(),      arena(abi::Arena::Device),
+          arena(abi::Arena::Host),          job->devices().scratchBytes(),
+          job->devices().deviceBytesUsed(), tensorMemory()};
 }
 
 /// The rate of matrix products in the mean step, as a share of the peak.
@@ -335,6 +345,10 @@ Status Trainer::finish() {
                                 options.exportDType, options.exportShardBytes));
     log->note("exported " + options.exportFolder);
   }
+  if (!options.profile.empty())
+    CIUIC_TRY(
+        writeTextFile(options.profile,
+                      printProfile(job->bundle(), job->devices().taskTimes())));
   result.steps = done;
   result.skipped = skipped;
   return log->totals(memoryRecord(), job->devices());

@@ -52,10 +52,15 @@ struct TrainOptions {
   double validationShare = 0; ///< Of the sequences; in [0, 1).
   uint64_t validateEvery = 0; ///< Steps; 0: at the end only.
 
+  std::string profile; ///< File for the time of each task; empty: none.
+
   bool wallClockBreakdown = false;
   int threads = 0;           ///< 0: one for each processor.
   uint64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
-  bool quiet = false;        ///< No progress on standard output.
+  /// Seconds after which a collective that does not complete is given up.
+  double collectiveTimeout = 1800;
+  CudaFlags cuda;
+  bool quiet = false; ///< No progress on standard output.
 };
 
 /// What a run came to.

@@ -67,6 +67,11 @@ private:
                                " tokens is too large");
     if (!bundle.isa || !bundle.modelName)
       return fail("head", "no instruction set or model name");
+    if (static_cast<unsigned>(bundle.target) >
+        static_cast<unsigned>(abi::Target::Cuda))
+      return fail("head", "unknown target");
+    if (bundle.target == abi::Target::Cuda && !bundle.architectures)
+      return fail("head", "no architectures");
     if ((bundle.bufferCount && !bundle.buffers) ||
         (bundle.programCount && !bundle.programs) ||
         (bundle.stateCount && !bundle.states) ||
@@ -306,8 +311,31 @@ private:
       if (view.dtype != abi::DType::F32 || view.rank != 0)
         return fail(where, "is skipped by a view that is no f32 scalar");
     }
-    if ((task.kind == abi::TaskKind::Launch) != (task.kernel != nullptr))
-      return fail(where, "a launch has a kernel, other tasks have none");
+    bool onGpu =
+        bundle.target == abi::Target::Cuda && task.stream != abi::Stream::Host;
+    if ((task.kind == abi::TaskKind::Launch && !onGpu) !=
+        (task.kernel != nullptr))
+      return fail(where, "a launch of the host has a kernel, other tasks have "
+                         "none");
+    if (task.launch && !onGpu)
+      return fail(where, "has a launcher, and no GPU runs it");
+    if (onGpu && task.kind == abi::TaskKind::Launch && !task.launch)
+      return fail(where, "a launch of a GPU has no launcher");
+    return checkScratch(program, task, where);
+  }
+
+  Status checkScratch(const abi::Program &program, const abi::Task &task,
+                      const std::string &where) {
+    if (task.scratchView == -1)
+      return {};
+    if (task.scratchView < 0 ||
+        static_cast<uint32_t>(task.scratchView) >= program.viewCount)
+      return fail(where, "has scratch in view " +
+                             std::to_string(task.scratchView) + " of " +
+                             std::to_string(program.viewCount));
+    const abi::View &view = program.views[task.scratchView];
+    if (view.rank > 1 || (view.shape[1] > 1 && view.strides[1] != 1))
+      return fail(where, "has scratch in a view with rows or gaps");
     return {};
   }
 

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -32,7 +33,7 @@ public:
   Impl(const abi::Bundle &bundle, const RankArenas &arenas,
        const ExecutorOptions &options)
       : bundle(bundle), arenas(arenas), ranks(arenas.ranks()),
-        timing(options.timing),
+        timing(options.timing), measured(options.timing || options.profile),
         threads(options.threads > 0
                     ? options.threads
                     : static_cast<int>(
@@ -61,6 +62,8 @@ public:
     uint32_t rank = 0;
     TimeKind timeKind = TimeKind::Other;
     bool collective = false;
+    uint64_t runs = 0;        ///< Where measured.
+    uint64_t nanoseconds = 0; ///< Of all runs.
   };
 
   using FlowNode = tbb::flow::continue_node<tbb::flow::continue_msg>;
@@ -98,6 +101,7 @@ public:
   const RankArenas &arenas;
   const RankRange ranks; ///< Of this process.
   const bool timing;
+  const bool measured; ///< In each node too.
   const int threads;
   std::optional<tbb::global_control> control;
   tbb::task_arena arena;
@@ -271,7 +275,7 @@ void Executor::Impl::execute(Node &node) {
   if (node.skip && *node.skip != 0.0f)
     return;
   using Clock = std::chrono::steady_clock;
-  Clock::time_point begin = timing ? Clock::now() : Clock::time_point();
+  Clock::time_point begin = measured ? Clock::now() : Clock::time_point();
   try {
     Status status = node.operation->run();
     if (!status.ok())
@@ -281,10 +285,15 @@ void Executor::Impl::execute(Node &node) {
   }
   executed[static_cast<size_t>(node.task->kind)].fetch_add(
       1, std::memory_order_relaxed);
-  if (!timing)
+  if (!measured)
     return;
   auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(
       Clock::now() - begin);
+  // A node is never run twice at a time.
+  node.runs += 1;
+  node.nanoseconds += static_cast<uint64_t>(elapsed.count());
+  if (!timing)
+    return;
   // A collective occupies every rank.
   uint64_t weight = node.collective ? ranks.count : 1;
   nanoseconds[static_cast<size_t>(node.timeKind)].fetch_add(
@@ -346,6 +355,24 @@ TimeTable Executor::takeTimes() {
     table[i] = static_cast<double>(impl->nanoseconds[i].exchange(0)) * 1e-9 /
                impl->ranks.count;
   return table;
+}
+
+std::vector<TaskTime> Executor::taskTimes() const {
+  std::vector<TaskTime> profile;
+  for (const auto &program : impl->programs) {
+    std::map<const abi::Task *, TaskTime> tasks;
+    for (const Impl::Node &node : program->nodes) {
+      TaskTime &entry = tasks[node.task];
+      entry.runs += node.runs;
+      entry.seconds += static_cast<double>(node.nanoseconds) * 1e-9;
+    }
+    for (auto &[task, entry] : tasks) {
+      entry.program = program->records->name;
+      entry.task = static_cast<uint32_t>(task - program->records->tasks);
+      profile.push_back(entry);
+    }
+  }
+  return profile;
 }
 
 uint64_t Executor::executed(abi::TaskKind kind) const {

@@ -22,8 +22,9 @@
 namespace ciuic::rt {
 
 struct ExecutorOptions {
-  int threads = 0;     ///< 0: one for each processor.
-  bool timing = false; ///< Measure each task.
+  int threads = 0;      ///< 0: one for each processor.
+  bool timing = false;  ///< Measure tasks, for takeTimes().
+  bool profile = false; ///< Measure each task by itself, for taskTimes().
 };
 
 class Executor {
@@ -51,6 +52,9 @@ public:
 
   /// Times measured since the last call.
   TimeTable takeTimes();
+
+  /// How long each task took, of those that have run.
+  std::vector<TaskTime> taskTimes() const;
 
   /// Tasks of a kind that have run so far, on the arenas' ranks; a collective
   /// counts once. Skipped ones are not counted.

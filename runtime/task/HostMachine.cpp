@@ -20,9 +20,10 @@ HostMachine::create(const abi::Bundle &bundle, const MachineOptions &options) {
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Device)],
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Host)],
                        options.deviceMemory));
-  CIUIC_TRY_ASSIGN(machine->executor,
-                   Executor::create(bundle, machine->arenas,
-                                    {options.threads, options.timing}));
+  CIUIC_TRY_ASSIGN(
+      machine->executor,
+      Executor::create(bundle, machine->arenas,
+                       {options.threads, options.timing, options.profile}));
   return std::unique_ptr<Machine>(std::move(machine));
 }
 

@@ -33,6 +33,7 @@ public:
   uint64_t executed(abi::TaskKind kind) const override {
     return executor->executed(kind);
   }
+  std::vector<TaskTime> taskTimes() override { return executor->taskTimes(); }
   double measureProducts(abi::DType dtype) override;
 
 private:

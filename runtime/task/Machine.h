@@ -16,7 +16,9 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace ciuic::rt {
 
@@ -40,6 +42,14 @@ TimeKind timeKindOf(const abi::Task &task);
 /// Seconds in which tasks of each kind ran, the mean over ranks. Streams
 /// overlap, so the sum may exceed the elapsed time.
 using TimeTable = std::array<double, timeKinds>;
+
+/// The runs of one task of a program.
+struct TaskTime {
+  std::string_view program;
+  uint32_t task = 0;  ///< Its index.
+  uint64_t runs = 0;  ///< On all ranks of this process.
+  double seconds = 0; ///< Of all runs.
+};
 
 class Machine {
 public:
@@ -83,12 +93,34 @@ public:
   /// Floating-point operations a second that the devices of this process reach
   /// together in products of large matrices, measured; 0: not known.
   virtual double measureProducts(abi::DType dtype) { return 0; }
+
+  /// Bytes that a rank has taken of its device, the most of any, measured; 0:
+  /// not known.
+  virtual uint64_t deviceBytesUsed() const { return 0; }
+
+  /// How long each task took, in no order; empty unless asked to profile.
+  virtual std::vector<TaskTime> taskTimes() { return {}; }
+};
+
+/// What only CUDA devices are told.
+struct CudaFlags {
+  bool shareDevice = false; ///< All ranks of this process on one device.
+  bool graphs = false;      ///< Replay stretches without host tasks as graphs.
+  /// Who computes attention: "auto", "cudnn" or "own".
+  std::string attention = "auto";
+  bool tune = false; ///< Measure products anew and keep what is best.
 };
 
 struct MachineOptions {
   int threads = 0;           ///< 0: one for each processor.
   bool timing = false;       ///< Measure tasks, for takeTimes().
   uint64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
+  bool profile = false;      ///< Measure each task by itself, for taskTimes().
+  /// Seconds after which a collective that does not complete is given up.
+  double collectiveTimeout = 1800;
+  CudaFlags cuda = {};
+  /// The bundle's folder, for what is kept in it; empty: none.
+  std::string folder = {};
   /// The processes that share the job's ranks; null: this one has them all.
   ProcessGroup *group = nullptr;
 };

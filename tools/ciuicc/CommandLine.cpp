@@ -3,7 +3,7 @@
 #include "tools/ciuicc/Commands.h"
 
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -12,65 +12,24 @@
 using namespace ciuic;
 using namespace ciuic::tool;
 
-std::optional<int64_t> tool::parseBytes(const std::string &text) {
-  static const std::pair<const char *, double> units[] = {
-      {"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10},
-      {"TB", 1e12},    {"GB", 1e9},     {"MB", 1e6},     {"kB", 1e3},
-      {"KB", 1e3},     {"B", 1.0},      {"", 1.0}};
-  char *end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !std::isfinite(value) || value < 0)
-    return std::nullopt;
-  while (*end == ' ')
-    ++end;
-  for (const auto &[unit, factor] : units)
-    if (std::string(end) == unit) {
-      double bytes = value * factor;
-      if (bytes >= 0x1p62)
-        return std::nullopt;
-      return static_cast<int64_t>(bytes);
-    }
-  return std::nullopt;
-}
-
 namespace {
 
 /// Every option of every subcommand, as CLI11 fills it.
 struct Settings {
   CompileOptions compile;
-  rt::TrainOptions train;
-  std::string deviceMemory, hostMemory, precision, exportDType = "f32";
-  std::string shardSize = "5GB";
-  InspectOptions inspect;
-  std::string checkpoint, exportFolder, bundle;
+  TrainSettings training;
+  std::string deviceMemory, hostMemory, precision;
+  std::string what, name, checkpoint, exportFolder, bundle;
   std::string configFile, configModel;
   bool strict = false;
 };
 
 /// A size in bytes; "" stays 0.
-bool setBytes(const char *option, const std::string &text, int64_t &bytes) {
-  if (text.empty())
-    return true;
-  auto parsed = parseBytes(text);
-  if (!parsed || *parsed == 0) {
-    std::fprintf(stderr,
-                 "ciuicc: error: %s is \"%s\", expected a size such as 40GB "
-                 "(10^9 bytes) or 40GiB (2^30)\n",
-                 option, text.c_str());
-    return false;
-  }
-  bytes = *parsed;
-  return true;
-}
-
-std::optional<rt::DType> dtypeNamed(const std::string &name) {
-  if (name == "f32" || name == "fp32")
-    return rt::DType::F32;
-  if (name == "f16" || name == "fp16")
-    return rt::DType::F16;
-  if (name == "bf16")
-    return rt::DType::BF16;
-  return std::nullopt;
+bool takeBytes(const char *option, const std::string &text, int64_t &bytes) {
+  rt::Status status = setBytes(option, text, bytes);
+  if (!status.ok())
+    report(status);
+  return status.ok();
 }
 
 /// The options that fill the file's "auto".
@@ -129,6 +88,12 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
                  "Parameters without weight decay: norm, bias, or part of a "
                  "name; separated by commas")
       ->delimiter(',');
+  app.add_option("--target", c.target,
+                 "What runs the device tasks: cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--arch", c.architectures,
+                 "GPUs that a bundle for CUDA is made for, such as "
+                 "sm_80,sm_90a; default sm_80");
   app.add_option("--dump", c.dump, "Write the IR of each phase to this folder");
   app.add_option("--remarks", c.remarks,
                  "Print what passes decided; a regular expression of "
@@ -138,62 +103,11 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
                "Keys without effect and unknown keys are errors");
 }
 
-void addShardSize(CLI::App &app, Settings &s) {
-  app.add_option("--shard-size", s.shardSize,
-                 "Largest weights file of an export; default 5GB");
-}
-
 bool finishExport(Settings &s) {
-  int64_t bytes = 0;
-  if (!setBytes("--shard-size", s.shardSize, bytes))
-    return false;
-  s.train.exportShardBytes = static_cast<uint64_t>(bytes);
-  s.train.exportDType = dtypeNamed(s.exportDType).value_or(rt::DType::F32);
-  return true;
-}
-
-void addTrain(CLI::App &app, Settings &s) {
-  rt::TrainOptions &t = s.train;
-  app.add_option("bundle", t.bundle,
-                 "The compiled job; or give --model and --config");
-  app.add_option("--data", t.data,
-                 "Text files, folders of them, or token files")
-      ->required();
-  app.add_option("--weights", t.weights,
-                 "Hugging Face folder with the initial weights; with --model, "
-                 "that folder's if it has any");
-  app.add_option("--steps", t.steps, "Optimizer steps of the whole training")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
-  app.add_option("--epochs", t.epochs, "Passes over the data; default 1")
-      ->check(CLI::Range(0.0, 1e9));
-  auto *save = app.add_option("--save", t.save, "Folder for checkpoints");
-  app.add_option("--save-every", t.saveEvery,
-                 "Steps between checkpoints; default at the end only")
-      ->needs(save);
-  app.add_option("--resume", t.resume,
-                 "Go on from this checkpoint, or the latest of this folder");
-  app.add_option("--export", t.exportFolder,
-                 "Write a Hugging Face folder at the end");
-  app.add_option("--export-dtype", s.exportDType, "f32, bf16 or f16")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp32", "fp16"}));
-  addShardSize(app, s);
-  t.logEvery = 0; // Until said: the file's steps_per_print.
-  app.add_option("--log-every", t.logEvery, "Steps between progress lines");
-  app.add_option("--log", t.log, "File for one JSON record a step");
-  app.add_option("--seed", t.seed, "Of weights and of the order of the data");
-  app.add_flag(
-      "!--no-shuffle", t.shuffle,
-      "Take the data in its order in every epoch, instead of one drawn from "
-      "the seed");
-  auto *validation =
-      app.add_option("--validation", t.validationShare,
-                     "Share of the data held back to measure the loss on")
-          ->check(CLI::Range(0.0, 0.99));
-  app.add_option("--validate-every", t.validateEvery,
-                 "Steps between validations; default at the end only")
-      ->needs(validation);
-  app.add_option("--threads", t.threads, "Threads; default one a processor")
-      ->check(CLI::Range(0, 4096));
+  rt::Status status = finishTrainOptions(s.training);
+  if (!status.ok())
+    report(status);
+  return status.ok();
 }
 
 bool finishCompile(Settings &s) {
@@ -203,8 +117,8 @@ bool finishCompile(Settings &s) {
     s.compile.overrides.precision = config::Precision::Bf16;
   else if (s.precision == "fp16")
     s.compile.overrides.precision = config::Precision::Fp16;
-  return setBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
-         setBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
+  return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
+         takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
 }
 
 /// A folder that goes when its owner does.
@@ -234,11 +148,12 @@ std::string givenOptions(const CLI::App &app, size_t first, size_t last) {
   return names;
 }
 
-int train(Settings &s, const std::string &compileOptions) {
+int train(Settings &s, const std::string &compileOptions,
+          const std::vector<std::string> &arguments) {
   if (!finishExport(s))
     return 2;
   bool compiles = !s.compile.model.empty();
-  if (compiles == !s.train.bundle.empty()) {
+  if (compiles == !s.training.train.bundle.empty()) {
     std::fprintf(stderr, "ciuicc: error: give either a bundle, or --model and "
                          "--config\n");
     return 2;
@@ -251,7 +166,7 @@ int train(Settings &s, const std::string &compileOptions) {
     return 2;
   }
   if (!compiles)
-    return runTrain(s.train);
+    return runTrainCommand(s.training, arguments);
 
   // One command from files to weights: the bundle lives as long as the run.
   TemporaryFolder temporary;
@@ -260,23 +175,24 @@ int train(Settings &s, const std::string &compileOptions) {
     return 3;
   }
   s.compile.output = temporary.path + "/bundle";
-  if (s.train.steps)
-    s.compile.overrides.totalSteps = static_cast<int64_t>(*s.train.steps);
-  if (s.train.epochs)
-    s.compile.overrides.epochs = *s.train.epochs;
+  if (s.training.train.steps)
+    s.compile.overrides.totalSteps =
+        static_cast<int64_t>(*s.training.train.steps);
+  if (s.training.train.epochs)
+    s.compile.overrides.epochs = *s.training.train.epochs;
   if (!finishCompile(s))
     return 2;
   if (int code = runCompile(s.compile))
     return code;
-  s.train.bundle = s.compile.output;
+  s.training.train.bundle = s.compile.output;
   std::error_code ignored;
   std::filesystem::path folder = s.compile.model;
-  if (s.train.weights.empty() && s.train.resume.empty() &&
+  if (s.training.train.weights.empty() && s.training.train.resume.empty() &&
       (std::filesystem::exists(folder / "model.safetensors", ignored) ||
        std::filesystem::exists(folder / "model.safetensors.index.json",
                                ignored)))
-    s.train.weights = s.compile.model;
-  return runTrain(s.train);
+    s.training.train.weights = s.compile.model;
+  return runTrainCommand(s.training, {});
 }
 
 } // namespace
@@ -291,6 +207,9 @@ int tool::runCommandLine(int argc, char **argv) {
   CLI::App *compile = app.add_subcommand("compile", "Make a bundle of a job");
   addCompile(*compile, s, /*required=*/true);
   compile->add_option("-o,--output", s.compile.output, "The bundle's folder");
+  compile->add_flag("!--no-build", s.compile.build,
+                    "Write sources only; build where the bundle will run: "
+                    "cmake -S BUNDLE/src -B DIR && cmake --build DIR");
   compile->add_option("--steps", s.compile.overrides.totalSteps,
                       "Steps of the training, where a schedule needs them");
   compile->add_option("--stop-after", s.compile.stopAfter,
@@ -303,7 +222,9 @@ int tool::runCommandLine(int argc, char **argv) {
       "--devices 8 --seq-len 512 -o job");
 
   CLI::App *training = app.add_subcommand("train", "Run a job");
-  addTrain(*training, s);
+  training->add_option("bundle", s.training.train.bundle,
+                       "The compiled job; or give --model and --config");
+  addTrainOptions(*training, s.training);
   size_t ofTrain = training->get_options().size();
   addCompile(*training, s, /*required=*/false);
   size_t ofCompile = training->get_options().size();
@@ -312,18 +233,12 @@ int tool::runCommandLine(int argc, char **argv) {
                    "--model llama/ --config ds_config.json --data corpus/");
 
   CLI::App *inspect = app.add_subcommand("inspect", "Show what a bundle holds");
-  inspect->add_option("bundle", s.inspect.bundle, "The compiled job")
-      ->required();
+  inspect->add_option("bundle", s.bundle, "The compiled job")->required();
   inspect->add_option(
-      "what", s.inspect.what,
+      "what", s.what,
       "config, memory, schedule, comm, kernels, phase or param");
-  inspect->add_option("name", s.inspect.name, "Of the phase or parameter");
-  inspect->add_option("--at", s.inspect.at,
-                      "Of memory: what is live at this task, by its number or "
-                      "name, such as micro_first:120");
-  inspect->add_flag("--csv", s.inspect.csv, "Of memory: a line a buffer");
+  inspect->add_option("name", s.name, "Of the phase or parameter");
   inspect->footer("Examples:\n  ciuicc inspect job memory\n  ciuicc inspect "
-                  "job memory --at micro_first:120 --csv\n  ciuicc inspect "
                   "job phase shard\n  ciuicc inspect job param "
                   "model.layers.0.mlp.up_proj.weight");
 
@@ -352,9 +267,9 @@ int tool::runCommandLine(int argc, char **argv) {
       ->required();
   exporting->add_option("-o,--output", s.exportFolder, "The new folder")
       ->required();
-  exporting->add_option("--dtype", s.exportDType, "f32, bf16 or f16")
+  exporting->add_option("--dtype", s.training.exportDType, "f32, bf16 or f16")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp32", "fp16"}));
-  addShardSize(*exporting, s);
+  addShardSize(*exporting, s.training);
   exporting->footer(
       "Example:\n  ciuicc export checkpoints --bundle job -o trained");
 
@@ -387,10 +302,15 @@ int tool::runCommandLine(int argc, char **argv) {
   }
   if (*compile)
     return finishCompile(s) ? runCompile(s.compile) : 2;
-  if (*training)
-    return train(s, givenOptions(*training, ofTrain, ofCompile));
+  if (*training) {
+    s.training.cudaGiven = givenCudaOptions(*training);
+    // What follows the word "train".
+    char **given = std::find(argv, argv + argc, std::string("train")) + 1;
+    return train(s, givenOptions(*training, ofTrain, ofCompile),
+                 {given, argv + argc});
+  }
   if (*inspect)
-    return runInspect(s.inspect);
+    return runInspect(s.bundle, s.what, s.name);
   if (*configure) {
     if (!finishCompile(s))
       return 2;
@@ -399,6 +319,7 @@ int tool::runCommandLine(int argc, char **argv) {
   }
   if (!finishExport(s))
     return 2;
-  return runExport(s.checkpoint, s.exportFolder, s.bundle, s.train.exportDType,
-                   s.train.exportShardBytes);
+  return runExport(s.checkpoint, s.exportFolder, s.bundle,
+                   s.training.train.exportDType,
+                   s.training.train.exportShardBytes);
 }

@@ -8,7 +8,7 @@
 #define CIUIC_TOOLS_CIUICC_COMMANDS_H
 
 #include "frontend/config/Config.h"
-#include "runtime/job/TrainLoop.h"
+#include "tools/train/RunTrain.h"
 
 #include <cstdint>
 #include <optional>
@@ -30,6 +30,9 @@ struct CompileOptions {
   int64_t hostMemory = 0;   ///< Bytes of the host; 0: no limit.
   int64_t prefetch = 1;     ///< Buckets gathered ahead.
   std::string recompute = "none";
+  std::string target = "cpu"; ///< Or "cuda".
+  std::string architectures;  ///< For CUDA, "sm_80,sm_90a"; empty: sm_80.
+  bool build = true;          ///< Compile the library of the bundle.
   std::vector<std::string> noDecay;
   std::string remarks; ///< Categories to print, a regular expression.
   bool strict = false;
@@ -42,21 +45,18 @@ int runCompile(const CompileOptions &options);
 /// "import, differentiate, ...", from the table of phases.
 std::string phaseNames();
 
-/// "host": what training is told to do beyond what the bundle says.
-int runTrain(const rt::TrainOptions &options);
+/// Trains here, or, for a bundle of CUDA devices, by its own bin/train, which
+/// is given `arguments`, those after "train".
+int runTrainCommand(const TrainSettings &settings,
+                    const std::vector<std::string> &arguments);
 
 int runConfig(const std::string &file, const std::string &model,
               const config::Overrides &overrides, bool strict);
 
-struct InspectOptions {
-  std::string bundle;
-  std::string what; ///< config, memory, schedule, comm, kernels, phase, param.
-  std::string name; ///< Of the phase or parameter.
-  std::string at;   ///< Of memory: the task at which; empty: all over.
-  bool csv = false; ///< Of memory: as a table of commas.
-};
-
-int runInspect(const InspectOptions &options);
+/// `what`: config, memory, schedule, comm, kernels, phase or param; `name`
+/// goes with the last two.
+int runInspect(const std::string &bundle, const std::string &what,
+               const std::string &name);
 
 int runExport(const std::string &checkpoint, const std::string &folder,
               const std::string &bundle, rt::DType dtype,

@@ -125,6 +125,7 @@ private:
   int readModel();
   int checkSettingsFit();
   int checkPhasesFit();
+  int checkTargetFits();
   int runPhases();
   int emit();
   LogicalResult dump(size_t phase);
@@ -235,9 +236,26 @@ int Compilation::checkPhasesFit() {
   return 0;
 }
 
+/// Lowered IR has its target built in.
+int Compilation::checkTargetFits() {
+  auto list = module->getOperation()->getAttrOfType<StringAttr>(
+      sched::kArchitecturesAttr);
+  std::string made =
+      sched::isForCuda(*module) ? "cuda on " + list.str() : "cpu";
+  std::string wanted =
+      options.target == "cuda" ? "cuda on " + architecturesOf(options) : "cpu";
+  if (made == wanted)
+    return 0;
+  return fail(options.model + " is made for " + made +
+              ", but the settings ask for " + wanted + " (--target, --arch)");
+}
+
 /// A phase's file has its devices and batch built in, and what its phases
 /// decided.
 int Compilation::checkSettingsFit() {
+  if (module->getOperation()->hasAttr(sched::kRanksAttr))
+    if (int code = checkTargetFits())
+      return code;
   int64_t ranks = 0;
   if (auto attr =
           module->getOperation()->getAttrOfType<IntegerAttr>(sched::kRanksAttr))
@@ -359,6 +377,7 @@ int Compilation::emit() {
   bundle.folder = options.output;
   bundle.facts.model = module->getName().value_or("model").str();
   bundle.facts.accumulation = settings.job.batch.accumulation;
+  bundle.build = options.build;
   bundle.extra = std::move(ir);
   bundle.extra.push_back({"plan/config.txt", printResolved(settings)});
   if (model)
@@ -439,6 +458,15 @@ int Compilation::run() {
                     "--stop-after " + options.stopAfter +
                     ": there is no phase to run",
                 2);
+  if (options.target == "cuda") {
+    std::string message;
+    if (sched::parseArchitectures(architecturesOf(options), message).empty())
+      return fail("--arch " + options.architectures + ": " + message, 2);
+  } else if (!options.architectures.empty()) {
+    return fail("--arch " + options.architectures +
+                    " is of no effect without --target cuda",
+                2);
+  }
   if (options.output.empty() && last == getPhases().size() - 1)
     return fail("give the bundle's folder with -o", 2);
 

@@ -12,6 +12,9 @@ namespace ciuic::tool {
 PhaseOptions phaseOptions(const config::JobSettings &job,
                           const CompileOptions &options);
 
+/// The GPUs that a bundle for CUDA is made for: "sm_80,sm_90a".
+std::string architecturesOf(const CompileOptions &options);
+
 } // namespace ciuic::tool
 
 #endif // CIUIC_TOOLS_CIUICC_COMPILER_H

@@ -70,6 +70,10 @@ static void setPrecision(train::LowerPrecisionPassOptions &to,
   to.checkOverflow = precision.checkOverflow;
 }
 
+std::string tool::architecturesOf(const CompileOptions &options) {
+  return options.architectures.empty() ? "sm_80" : options.architectures;
+}
+
 PhaseOptions tool::phaseOptions(const config::JobSettings &job,
                                 const CompileOptions &options) {
   PhaseOptions phases;
@@ -104,6 +108,8 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
   phases.offload = offload.device == config::OffloadDevice::Cpu;
   phases.offloadOptimizer.ratio = offload.ratio;
   phases.recompute.policy = options.recompute;
+  phases.lower.target = options.target;
+  phases.lower.architectures = architecturesOf(options);
   phases.order.prefetch =
       job.zero.prefetchBucketSize == 0 ? 0 : options.prefetch;
   phases.allocate.deviceLimit = options.deviceMemory;

@@ -1,55 +1,50 @@
 //===- TrainCommand.cpp - ciuicc train and export -------------------------===//
 #include "runtime/base/File.h"
-#include "runtime/base/Json.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/job/Job.h"
 #include "runtime/task/HostMachine.h"
 #include "tools/ciuicc/Commands.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <unistd.h>
 
 using namespace ciuic;
 using namespace ciuic::tool;
 
-/// More than any manifest or model configuration has.
+/// More than any model configuration has.
 static constexpr uint64_t mostText = 16 << 20;
 
-/// What the bundle was compiled for, where the command line is silent.
-static rt::Status applyManifest(rt::TrainOptions &options) {
-  std::string path = options.bundle + "/manifest.json";
-  // What is there and cannot be read says why below.
-  std::error_code error;
-  if (!std::filesystem::exists(path, error) && !error)
-    return rt::Status::invalid(options.bundle +
-                               " is no bundle: it has no manifest.json");
-  CIUIC_TRY_ASSIGN(std::string text, rt::readTextFile(path, mostText));
-  CIUIC_TRY_ASSIGN(rt::Json manifest, rt::parseJson(text, path));
-  if (!manifest.is_object())
-    return rt::Status::invalid(path + ": found no object");
-  auto number = [&](const char *key) -> int64_t {
-    auto it = manifest.find(key);
-    return it != manifest.end() && it->is_number_integer() ? it->get<int64_t>()
-                                                           : 0;
-  };
-  if (options.deviceMemory == 0)
-    options.deviceMemory =
-        static_cast<uint64_t>(std::max<int64_t>(0, number("device_memory")));
-  if (auto it = manifest.find("wall_clock_breakdown");
-      it != manifest.end() && it->is_boolean() && it->get<bool>())
-    options.wallClockBreakdown = true;
-  if (options.logEvery == 0)
-    options.logEvery =
-        static_cast<uint64_t>(std::max<int64_t>(1, number("steps_per_print")));
-  return {};
+/// Becomes the bundle's own runner; returns only where there is none.
+static int becomeRunner(const std::string &bundle,
+                        const std::vector<std::string> &arguments) {
+  std::string runner = bundle + "/bin/train";
+  if (arguments.empty())
+    return report(rt::Status::invalid(
+        "a job for CUDA devices is compiled first, built where they are, and "
+        "trained from its bundle"));
+  std::vector<char *> pointers = {runner.data()};
+  std::vector<std::string> copies = arguments;
+  for (std::string &argument : copies)
+    pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(runner.c_str(), pointers.data());
+  return report(rt::Status::invalid(
+      runner + ": cannot run it: " + std::strerror(errno) +
+      "; a bundle for CUDA devices is built where they are: cmake -S " +
+      bundle + "/src -B " + bundle + "/build && cmake --build " + bundle +
+      "/build"));
 }
 
-int tool::runTrain(const rt::TrainOptions &given) {
-  rt::TrainOptions options = given;
-  if (rt::Status status = applyManifest(options); !status.ok())
-    return report(status);
-  options.makeMachine = rt::HostMachine::create;
-  auto result = rt::runTraining(options);
-  return result.ok() ? 0 : report(result.takeStatus());
+int tool::runTrainCommand(const TrainSettings &settings,
+                          const std::vector<std::string> &arguments) {
+  auto manifest = readManifest(settings.train.bundle);
+  if (!manifest.ok())
+    return report(manifest.takeStatus());
+  if (manifest->cuda)
+    return becomeRunner(settings.train.bundle, arguments);
+  return runTrain("ciuicc", settings, rt::HostMachine::create);
 }
 
 static rt::Status exportCheckpoint(const std::string &checkpoint,

@@ -114,6 +114,31 @@ __device__ inline Vector<T, N> loadVector(const T *from) {
   return result;
 }
 
+namespace detail {
+template <typename Word>
+__device__ inline void storeWord(Word *to, const Word &word) {
+  *to = word;
+}
+
+#ifndef CIUIC_CUDA_ON_HOST
+// By name: the compiler takes an assignment apart where the parts of a word
+// were computed one by one, and does not always put them together again.
+__device__ inline void storeWord(uint4 *to, const uint4 &word) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"l"(
+                   __cvta_generic_to_global(to)),
+               "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w)
+               : "memory");
+}
+__device__ inline void storeWord(uint2 *to, const uint2 &word) {
+  asm volatile(
+      "st.global.v2.b32 [%0], {%1, %2};\n" ::"l"(__cvta_generic_to_global(to)),
+      "r"(word.x), "r"(word.y)
+      : "memory");
+}
+#endif
+} // namespace detail
+
+/// To global memory.
 template <typename T, int N>
 __device__ inline void storeVector(T *to, const Vector<T, N> &vector) {
   using V = Vector<T, N>;
@@ -121,7 +146,7 @@ __device__ inline void storeVector(T *to, const Vector<T, N> &vector) {
   __builtin_memcpy(words, vector.values, V::kBytes);
 #pragma unroll
   for (int i = 0; i < V::kWords; ++i)
-    reinterpret_cast<typename V::Word *>(to)[i] = words[i];
+    detail::storeWord(reinterpret_cast<typename V::Word *>(to) + i, words[i]);
 }
 
 /// N values rounded to T: pairs in one instruction where T has 16 bits.

@@ -3,13 +3,14 @@
 // Between the last backward and the update every gradient is multiplied once,
 // in fp32: by what undoes the loss scale, by what turns the mean over token
 // slots into the mean over labelled tokens, and by what clips the global norm.
-// No dependencies.
+// No dependencies but C++; devices run it too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CIUIC_RUNTIME_KERNELS_SCALAR_GRADSCALE_H
 #define CIUIC_RUNTIME_KERNELS_SCALAR_GRADSCALE_H
 
-#include <algorithm>
+#include "runtime/kernels/scalar/HostDevice.h"
+
 #include <cmath>
 #include <cstdint>
 
@@ -44,11 +45,13 @@ struct GradScale {
 /// once; `labelledTokens` counts the global batch; `lossScale` is the scale
 /// that the backward ran with. A NaN norm that is not checked for stays NaN:
 /// it must be seen, not clipped away.
-inline GradScale gradScale(const GradScaleParams &params, double sumOfSquares,
-                           int64_t labelledTokens, double lossScale) {
+CIUIC_HOST_DEVICE inline GradScale gradScale(const GradScaleParams &params,
+                                             double sumOfSquares,
+                                             int64_t labelledTokens,
+                                             double lossScale) {
   GradScale result;
   result.factor = static_cast<double>(params.totalSlots) /
-                  static_cast<double>(std::max<int64_t>(labelledTokens, 1));
+                  static_cast<double>(greater<int64_t>(labelledTokens, 1));
   result.norm = std::sqrt(sumOfSquares) * result.factor / lossScale;
   if (params.checkOverflow && !std::isfinite(sumOfSquares)) {
     result.skip = true;

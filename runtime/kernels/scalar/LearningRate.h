@@ -8,7 +8,8 @@
 #ifndef CIUIC_RUNTIME_KERNELS_SCALAR_LEARNINGRATE_H
 #define CIUIC_RUNTIME_KERNELS_SCALAR_LEARNINGRATE_H
 
-#include <algorithm>
+#include "runtime/kernels/scalar/HostDevice.h"
+
 #include <cmath>
 #include <cstdint>
 
@@ -48,6 +49,15 @@ struct LearningRateParams {
   int64_t totalSteps = 0;
 };
 
+/// cos(pi * x), by the function of devices that needs no stack.
+CIUIC_HOST_DEVICE inline double cosOfPi(double x) {
+#ifdef __CUDA_ARCH__
+  return cospi(x);
+#else
+  return std::cos(3.141592653589793 * x);
+#endif
+}
+
 /// The rate of the step before which `appliedSteps` steps were applied; steps
 /// skipped for an overflow do not count.
 ///
@@ -55,8 +65,8 @@ struct LearningRateParams {
 /// each applied step, so step n + 1 reads the curve at t = n - 1 and the first
 /// two steps of a warm-up run at its minimum. WarmupCosineLR starts one step
 /// earlier, at rate 0.
-inline double learningRate(const LearningRateParams &params,
-                           int64_t appliedSteps) {
+CIUIC_HOST_DEVICE inline double learningRate(const LearningRateParams &params,
+                                             int64_t appliedSteps) {
   if (params.kind == LearningRateKind::Constant)
     return params.lr;
 
@@ -66,7 +76,7 @@ inline double learningRate(const LearningRateParams &params,
 
   const double t = static_cast<double>(appliedSteps - 1);
   const double warmup =
-      static_cast<double>(std::max<int64_t>(2, params.warmupSteps));
+      static_cast<double>(greater<int64_t>(2, params.warmupSteps));
   const double total = static_cast<double>(params.totalSteps);
 
   double climb = 1.0;
@@ -79,16 +89,15 @@ inline double learningRate(const LearningRateParams &params,
     if (t < warmup)
       return params.lr *
              (params.warmupMinRatio + (1.0 - params.warmupMinRatio) * climb);
-    const double pi = 3.141592653589793;
     double progress =
-        std::min(1.0, (t - warmup + 1.0) / std::max(1.0, total - warmup));
-    double wave = (1.0 + std::cos(pi * progress)) / 2.0;
-    return params.lr * std::max(0.0, params.cosMinRatio +
-                                         (1.0 - params.cosMinRatio) * wave);
+        lesser(1.0, (t - warmup + 1.0) / greater(1.0, total - warmup));
+    double wave = (1.0 + cosOfPi(progress)) / 2.0;
+    return params.lr *
+           greater(0.0, params.cosMinRatio + (1.0 - params.cosMinRatio) * wave);
   }
 
   if (params.kind == LearningRateKind::WarmupDecayLR && t >= warmup)
-    climb = std::max(0.0, (total - t) / std::max(1.0, total - warmup));
+    climb = greater(0.0, (total - t) / greater(1.0, total - warmup));
   return params.warmupMinLr + (params.warmupMaxLr - params.warmupMinLr) * climb;
 }
 

@@ -3,13 +3,14 @@
 // fp16 gradients are computed from a scaled loss. A dynamic scale halves after
 // overflows and doubles after a run of good steps; this is the machine that
 // DeepSpeed uses under ZeRO, with hysteresis and a floor at which training
-// stops. Here it serves every stage. No dependencies.
+// stops. Here it serves every stage, on devices too. No dependencies but C++.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CIUIC_RUNTIME_KERNELS_SCALAR_LOSSSCALE_H
 #define CIUIC_RUNTIME_KERNELS_SCALAR_LOSSSCALE_H
 
-#include <algorithm>
+#include "runtime/kernels/scalar/HostDevice.h"
+
 #include <cstdint>
 
 namespace ciuic::rt {
@@ -50,8 +51,9 @@ inline LossScaleState initialLossScale(const LossScaleParams &params) {
 /// Moves the machine over one step, of which `overflow` says whether any
 /// gradient of any rank was inf or NaN. Returns true when training must stop:
 /// an overflow at the smallest scale allowed. The state is then unchanged.
-inline bool updateLossScale(LossScaleState &state,
-                            const LossScaleParams &params, bool overflow) {
+CIUIC_HOST_DEVICE inline bool updateLossScale(LossScaleState &state,
+                                              const LossScaleParams &params,
+                                              bool overflow) {
   if (!params.dynamic) {
     ++state.iteration;
     return false;
@@ -60,7 +62,7 @@ inline bool updateLossScale(LossScaleState &state,
     if (params.hysteresis == 1 || state.hysteresis == 1) {
       if (state.scale <= params.minScale)
         return true;
-      state.scale = std::max(state.scale / 2.0, params.minScale);
+      state.scale = greater(state.scale / 2.0, params.minScale);
     } else {
       --state.hysteresis;
     }

@@ -60,6 +60,30 @@ sched.program @micro_first {
     skip #sched.view<read @buf.one [0] : tensor<f32>>
 }
 
+// A task may have bytes of its own.
+// CHECK: sched.program @scratch {
+// CHECK: sched.task square_sum "w" on compute
+// CHECK-SAME: skip <read @buf.one[0] : tensor<f32>> scratch <write @buf.scratch[0] : tensor<16xi32>>{{$}}
+// CHECK: sched.task cross_entropy_with_grad "loss" on compute
+// CHECK-SAME: tensor<4x8xf32>>] scratch <write @buf.scratch[64] : tensor<8xi32>>
+sched.buffer @buf.scratch 96 bytes in device of @scratch
+sched.buffer @buf.sum 8 bytes in device of @scratch
+sched.program @scratch {
+  %0 = sched.task square_sum "w" on compute
+    [#sched.view<read @buf.w [0] : tensor<128xf32>>,
+     #sched.view<write @buf.sum [0] : tensor<f64>>]
+    skip #sched.view<read @buf.one [0] : tensor<f32>>
+    scratch #sched.view<write @buf.scratch [0] : tensor<16xi32>>
+  %1 = sched.task cross_entropy_with_grad "loss" on compute
+    [#sched.view<read @buf.one [0] : tensor<f32>>,
+     #sched.view<read @buf.w [0] : tensor<4x8xf32>>,
+     #sched.view<read @buf.tokens [0] : tensor<2x2xi32>>,
+     #sched.view<write @buf.sum [0] : tensor<f32>>,
+     #sched.view<write @buf.sum [4] : tensor<f32>>,
+     #sched.view<write @buf.w [0] : tensor<4x8xf32>>]
+    scratch #sched.view<write @buf.scratch [64] : tensor<8xi32>>
+}
+
 // A program may do nothing.
 // CHECK: sched.program @eval_first {
 // CHECK-NEXT: }

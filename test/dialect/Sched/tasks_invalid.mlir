@@ -250,3 +250,71 @@ sched.program @p {
   // expected-error @+1 {{attribute 'views' failed to satisfy constraint: views}}
   %0 = sched.task zero "z" on compute [1 : i64]
 }
+
+// -----
+
+// (C6) of task: scratch is inside of its buffer.
+sched.buffer @b 64 bytes in device
+sched.buffer @s 64 bytes in device of @p
+sched.program @p {
+  // expected-error @+1 {{"z" views 68 bytes at 0 of @s, which has 64}}
+  %0 = sched.task zero "z" on compute [#sched.view<write @b [0] : tensor<4xf32>>] scratch #sched.view<write @s [0] : tensor<17xi32>>
+}
+
+// -----
+
+// (C6) of task: scratch is nothing to read.
+sched.buffer @b 64 bytes in device
+sched.buffer @s 64 bytes in device of @p
+sched.program @p {
+  // expected-error @+1 {{"z" has the scratch @s, expected a written view of one dimension that is the same for all ranks}}
+  %0 = sched.task zero "z" on compute [#sched.view<write @b [0] : tensor<4xf32>>] scratch #sched.view<read @s [0] : tensor<16xi32>>
+}
+
+// -----
+
+// (C6) of task: nor a matrix.
+sched.buffer @b 64 bytes in device
+sched.buffer @s 64 bytes in device of @p
+sched.program @p {
+  // expected-error @+1 {{"z" has the scratch @s, expected a written view of one dimension}}
+  %0 = sched.task zero "z" on compute [#sched.view<write @b [0] : tensor<4xf32>>] scratch #sched.view<write @s [0] : tensor<4x4xi32>>
+}
+
+// -----
+
+// (C6) of task: it does not outlive the program.
+sched.buffer @b 64 bytes in device
+sched.buffer @s 64 bytes in device
+sched.program @p {
+  // expected-error @+1 {{"z" has the scratch @s, which belongs to no program}}
+  %0 = sched.task zero "z" on compute [#sched.view<write @b [0] : tensor<4xf32>>] scratch #sched.view<write @s [0] : tensor<16xi32>>
+}
+
+// -----
+
+// (C6) of task: and is nothing that it works on.
+sched.buffer @s 64 bytes in device of @p
+sched.program @p {
+  // expected-error @+1 {{"z" has the scratch @s, which it also views}}
+  %0 = sched.task zero "z" on compute [#sched.view<write @s [0] : tensor<4xf32>>] scratch #sched.view<write @s [32] : tensor<8xi32>>
+}
+
+// -----
+
+// (C5) of task: scratch belongs to its program.
+sched.buffer @b 64 bytes in device
+sched.buffer @s 64 bytes in device of @q
+sched.program @p {
+  // expected-error @+1 {{"z" of program @p views @s, which belongs to program @q}}
+  %0 = sched.task zero "z" on compute [#sched.view<write @b [0] : tensor<4xf32>>] scratch #sched.view<write @s [0] : tensor<16xi32>>
+}
+
+// -----
+
+// (C4) of task: a loss with its gradient has no lse.
+sched.buffer @b 64 bytes in device
+sched.program @p {
+  // expected-error @+1 {{of kind cross_entropy_with_grad has 5 views, 0 ints and 0 reals, expected 6, 0, and 0}}
+  %0 = sched.task cross_entropy_with_grad "loss" on compute [#sched.view<read @b [0] : tensor<f32>>, #sched.view<read @b [0] : tensor<f32>>, #sched.view<read @b [0] : tensor<f32>>, #sched.view<read @b [0] : tensor<f32>>, #sched.view<write @b [0] : tensor<f32>>]
+}

@@ -7,12 +7,14 @@
 // CHECK: #include "runtime/kernels/host/Kernel.h"
 // CHECK: using namespace ciuic::kernel;
 // CUDA: #include "runtime/kernels/cuda/Kernel.cuh"
+// CUDA-NEXT: #include "runtime/kernels/cuda/Launch.h"
+// CUDA: using namespace ciuic::cuda;
 
 module @ops attributes {sched.arena.device = 256 : i64, sched.arena.host = 0 : i64, sched.ranks = 1 : i64} {
 sched.buffer @buf.tokens 16 bytes in device at 0
 
-// A kernel's operands tell their shapes; the host does a range of rows, a block
-// of a GPU one row and its threads the columns.
+// A kernel's operands tell their shapes; the host does a range of rows, a warp
+// of a GPU one row and its lanes the columns.
 //
 // CHECK: /// arithmetic_4x8: first for layers.0.mlp.
 // CHECK-NEXT: extern "C" void arithmetic_4x8(int64_t begin, int64_t end,
@@ -27,13 +29,19 @@ sched.buffer @buf.tokens 16 bytes in device at 0
 // CHECK-NEXT: const float t1 = in1[j0];
 // CHECK-NEXT: out0[row * 8 + j0] = (-(((t0 + t1) * (t0 - t1)) / t1));
 //
-// CUDA: extern "C" __global__ void arithmetic_4x8(
-// CUDA-NEXT: const float *__restrict__ in0 /* 4x8 */,
-// CUDA-NEXT: const float *__restrict__ in1 /* 8 */,
-// CUDA-NEXT: float *__restrict__ out0 /* 4x8 */) {
-// CUDA-NEXT: {{\[\[maybe_unused\]\]}} const int64_t row = blockIdx.x;
-// CUDA-NEXT: for (int64_t j0 = threadIdx.x; j0 < 8; j0 += blockDim.x) {
-// CUDA: out0[row * 8 + j0] = (-(((t0 + t1) * (t0 - t1)) / t1));
+// CUDA: /// arithmetic_4x8: rows of 8 columns, a warp a row, 4 columns a thread at a
+// CUDA-NEXT: /// time; what is wanted again stays in registers.
+// CUDA-NEXT: /// First for layers.0.mlp.
+// CUDA-NEXT: /// Reads in0 (4x8 float), in1 (8 float). Writes out0 (4x8 float).
+// CUDA-NEXT: __global__ void __launch_bounds__(256)
+// CUDA-NEXT: arithmetic_4x8(
+// CUDA-NEXT: const float *__restrict__ in0, // 4x8
+// CUDA-NEXT: const float *__restrict__ in1, // 8
+// CUDA-NEXT: float *__restrict__ out0, // 4x8
+// CUDA-NEXT: uint32_t rows, const float *skip) {
+// CUDA-NEXT: if (isSkipped(skip))
+// CUDA-NEXT: return;
+// CUDA: out0_lanes0[k] = (-(((t0 + t1) * (t0 - t1)) / t1));
 sched.kernel @arithmetic_4x8 outputs 1 from "layers.0.mlp" {
 ^bb0(%row: index, %x: memref<4x8xf32>, %y: memref<8xf32>, %out: memref<4x8xf32>):
   %c0 = arith.constant 0 : index
@@ -61,10 +69,14 @@ sched.kernel @arithmetic_4x8 outputs 1 from "layers.0.mlp" {
 // CHECK: = __builtin_sqrtf(
 // CHECK: = __builtin_fabsf(
 // CHECK: = rsqrtf(
-// CUDA: void functions_8(
+// CUDA: {{^}}functions_8(
 // CUDA: = expf(
+// CUDA: = logf(
+// CUDA: = tanhf(
+// CUDA: = erff(
 // CUDA: = sqrtf(
 // CUDA: = fabsf(
+// CUDA: = reciprocalSqrt(
 sched.kernel @functions_8 outputs 1 {
 ^bb0(%row: index, %x: memref<8xf32>, %out: memref<8xf32>):
   %c0 = arith.constant 0 : index
@@ -146,8 +158,8 @@ sched.kernel @choices_8 outputs 1 {
   }
 }
 
-// Sums: a lane each, the lanes added by the compiler's fixed tree; a block's by
-// blockSum. What stands outside of loops is stored by one thread.
+// Sums: a lane each, the lanes added by the compiler's fixed tree; a warp's by
+// warpSum. What stands outside of loops is stored by one thread.
 //
 // CHECK: extern "C" void sum_4x8(
 // CHECK: float sum0 = 0.0f;
@@ -157,9 +169,12 @@ sched.kernel @choices_8 outputs 1 {
 // CHECK-NEXT: sum0 += (t0 * t0);
 // CHECK-NEXT: }
 // CHECK-NEXT: out0[row] = (sum0 / 8.0f);
-// CUDA: void sum_4x8(
-// CUDA: sum0 = blockSum(sum0);
-// CUDA-NEXT: if (threadIdx.x == 0) out0[row] = (sum0 / 8.0f);
+// CUDA: {{^}}sum_4x8(
+// CUDA: float sum0 = 0.0f;
+// CUDA: sum0 += (t0 * t0);
+// CUDA: sum0 = warpSum(sum0);
+// CUDA-NEXT: if (lane == 0)
+// CUDA-NEXT: out0[row] = (sum0 / 8.0f);
 sched.kernel @sum_4x8 outputs 1 {
 ^bb0(%row: index, %x: memref<4x8xf32>, %out: memref<4xf32>):
   %c0 = arith.constant 0 : index
@@ -189,7 +204,12 @@ sched.kernel @sum_4x8 outputs 1 {
 // CHECK-NEXT: for (int64_t j1 = i1; j1 < ((i1 + 4) < 8 ? (i1 + 4) : 8); ++j1) {
 // CHECK-NEXT: const float t1 = in0[i0 * 8 + j1];
 // CHECK-NEXT: out0[row * 8 + j1] = t1;
-// CUDA: void indices_4x8(
+// CUDA: /// indices_4x8: a block a row.
+// CUDA: {{^}}indices_4x8(
+// CUDA: const int64_t row = blockIdx.x;
+// CUDA-NEXT: const int32_t t0 = in1[0];
+// CUDA-NEXT: if (threadIdx.x == 0) out1[0] = (t0 + t0);
+
 // CUDA: for (int64_t j0 = 0; j0 < 2; ++j0) {
 // CUDA: for (int64_t j1 = i1 + threadIdx.x; j1 < ((i1 + 4) < 8 ? (i1 + 4) : 8); j1 += blockDim.x) {
 sched.kernel @indices_4x8 outputs 2 {
@@ -226,6 +246,11 @@ sched.kernel @indices_4x8 outputs 2 {
 // CHECK-NEXT: out0[j0] = fromFloat<bf16>((toFloat(t2) * t1));
 // CHECK-NEXT: const f16 t3 = in1[j0];
 // CHECK-NEXT: out1[j0] = fromFloat<f16>((toFloat(t3) + toFloat(fromFloat<f16>(1.0f))));
+// CUDA: {{^}}types_8(
+// CUDA: out0_lanes0[k] = (toFloat(t2) * t1);
+// CUDA: out1_lanes0[k] = (toFloat(t3) + toFloat(fromFloat<f16>(1.0f)));
+// CUDA: storeVector(out0 + j0, rounded<bf16>(out0_lanes0));
+// CUDA-NEXT: storeVector(out1 + j0, rounded<f16>(out1_lanes0));
 sched.kernel @types_8 outputs 2 {
 ^bb0(%row: index, %x: memref<8xbf16>, %y: memref<8xf16>, %z: memref<f64>, %out: memref<8xbf16>, %half: memref<8xf16>):
   %c0 = arith.constant 0 : index

@@ -14,10 +14,12 @@ module @"a\22b" attributes {sched.ranks = 2 : i64, sched.arena.device = 1024 : i
 // CHECK-NEXT: {"w", 64, 256, Arena::Device},
 // CHECK-NEXT: {"constant", 4, 512, Arena::Device},
 // CHECK-NEXT: {"host", 32, 0, Arena::Host},
+// CHECK-NEXT: {"out", 32, 768, Arena::Device},
 sched.buffer @buf.tokens 32 bytes in device at 0
 sched.buffer @buf.w 64 bytes in device state @w at 256
 sched.buffer @buf.constant 4 bytes in device constant 1.0e+99 at 512
 sched.buffer @buf.host 32 bytes in host of @micro_first at 0
+sched.buffer @buf.out 32 bytes in device of @micro_first at 768
 train.state scalar @w : tensor<2x8xf32> init #train.normal<std = 0.02>
 sched.kernel @twice_2x4 outputs 1 {
 ^bb0(%row: index, %x: memref<2x4xf32>, %y: memref<2x4xf32>):
@@ -27,9 +29,9 @@ sched.kernel @twice_2x4 outputs 1 {
 // 1 x 1, a list one row.
 // CHECK: constexpr View micro_first_views[] = {
 // CHECK-NEXT: {1, DType::F32, 2, 0, 32, {2, 4}, {4, 1}},
-// CHECK-NEXT: {3, DType::F32, 2, 0, 0, {2, 4}, {4, 1}},
+// CHECK-NEXT: {4, DType::F32, 2, 0, 0, {2, 4}, {4, 1}},
 // CHECK-NEXT: {3, DType::BF16, 1, 4, 0, {1, 8}, {8, 1}},
-// CHECK-NEXT: {2, DType::F32, 0, 0, 0, {1, 1}, {1, 1}},
+// CHECK-NEXT: {3, DType::F32, 0, 0, 0, {1, 1}, {1, 1}},
 // CHECK-NEXT: {0, DType::I32, 2, 0, 0, {2, 4}, {4, 1}},
 // CHECK-NEXT: {1, DType::F32, 0, 4, 0, {1, 1}, {1, 1}},
 // CHECK-NEXT: {}};
@@ -40,12 +42,12 @@ sched.kernel @twice_2x4 outputs 1 {
 // Tasks: kind, stream, skip, then ranges of the tables, each beginning where the
 // one before ended.
 // CHECK: constexpr Task micro_first_tasks[] = {
-// CHECK-NEXT: {TaskKind::Launch, Stream::Compute, -1, {0, 2}, {0, 0}, {0, 2}, {0, 0}, twice_2x4, "q \"proj\\", Phase::Forward}, // 0
-// CHECK-NEXT: {TaskKind::Zero, Stream::Host, 3, {2, 3}, {0, 1}, {2, 2}, {0, 0}, nullptr, "clear", Phase::Backward}, // 1
-// CHECK-NEXT: {TaskKind::LearningRate, Stream::Reduce, -1, {4, 6}, {1, 1}, {2, 6}, {0, 5}, nullptr, "lr", Phase::Forward}, // 2
+// CHECK-NEXT: {TaskKind::Launch, Stream::Compute, -1, {0, 2}, {0, 0}, {0, 2}, {0, 0}, twice_2x4, nullptr, -1, "q \"proj\\", Phase::Forward}, // 0
+// CHECK-NEXT: {TaskKind::Zero, Stream::Host, 3, {2, 3}, {0, 1}, {2, 2}, {0, 0}, nullptr, nullptr, -1, "clear", Phase::Backward}, // 1
+// CHECK-NEXT: {TaskKind::LearningRate, Stream::Reduce, -1, {4, 6}, {1, 1}, {2, 6}, {0, 5}, nullptr, nullptr, -1, "lr", Phase::Forward}, // 2
 sched.program @micro_first {
-  %0 = sched.task launch "q \22proj\\" on compute kernel @twice_2x4 [#sched.view<read @buf.w [0 + rank * 32] : tensor<2x4xf32>>, #sched.view<write @buf.host [0] : tensor<2x4xf32>>] ints [2, 1]
-  %1 = sched.task zero "clear" on host after (%0) [#sched.view<write @buf.host [4] : tensor<8xbf16>>] skip #sched.view<read @buf.constant [0] : tensor<f32>> {train.backward}
+  %0 = sched.task launch "q \22proj\\" on compute kernel @twice_2x4 [#sched.view<read @buf.w [0 + rank * 32] : tensor<2x4xf32>>, #sched.view<write @buf.out [0] : tensor<2x4xf32>>] ints [2, 1]
+  %1 = sched.task zero "clear" on host after (%0) [#sched.view<write @buf.host [4] : tensor<8xbf16>>] skip #sched.view<read @buf.host [0] : tensor<f32>> {train.backward}
   %2 = sched.task learning_rate "lr" on reduce [#sched.view<read @buf.tokens [0] : tensor<2x4xi32>>, #sched.view<read @buf.w [4] : tensor<f32>>] ints [0, 1, 0, 0] reals [0.1, 0x7FF0000000000000, 0.0, 0.0, 0.0]
 }
 

@@ -18,13 +18,13 @@ sched.program @read_after_write {
 // A write waits for the reads before it, and no read for another.
 // CHECK-LABEL: sched.program @write_after_read
 // CHECK: %[[A:.+]] = sched.task copy "first" on compute [
-// CHECK: %[[B:.+]] = sched.task copy "second" on host [
+// CHECK: %[[B:.+]] = sched.task copy "second" on gather [
 // CHECK: sched.task zero "clear" on reduce after(%[[B]], %[[A]])
 sched.buffer @s 512 bytes in device
 sched.buffer @t 512 bytes in device
 sched.program @write_after_read {
   %0 = sched.task copy "first" on compute [#sched.view<read @s [0] : tensor<64xf32>>, #sched.view<write @t [0] : tensor<64xf32>>]
-  %1 = sched.task copy "second" on host [#sched.view<read @s [0] : tensor<64xf32>>, #sched.view<write @t [256] : tensor<64xf32>>]
+  %1 = sched.task copy "second" on gather [#sched.view<read @s [0] : tensor<64xf32>>, #sched.view<write @t [256] : tensor<64xf32>>]
   %2 = sched.task zero "clear" on reduce [#sched.view<write @s [0] : tensor<64xf32>>]
 }
 
@@ -33,11 +33,11 @@ sched.program @write_after_read {
 // A write waits for a write.
 // CHECK-LABEL: sched.program @write_after_write
 // CHECK: %[[A:.+]] = sched.task zero "first" on compute [
-// CHECK: sched.task zero "second" on host after(%[[A]])
+// CHECK: sched.task zero "second" on gather after(%[[A]])
 sched.buffer @s 512 bytes in device
 sched.program @write_after_write {
   %0 = sched.task zero "first" on compute [#sched.view<write @s [0] : tensor<64xf32>>]
-  %1 = sched.task zero "second" on host [#sched.view<write @s [252] : tensor<64xf32>>]
+  %1 = sched.task zero "second" on gather [#sched.view<write @s [252] : tensor<64xf32>>]
 }
 
 // -----
@@ -48,7 +48,7 @@ sched.program @write_after_write {
 sched.buffer @s 512 bytes in device
 sched.program @neighbours {
   %0 = sched.task zero "first" on compute [#sched.view<write @s [0] : tensor<64xf32>>]
-  %1 = sched.task zero "second" on host [#sched.view<write @s [256] : tensor<64xf32>>]
+  %1 = sched.task zero "second" on gather [#sched.view<write @s [256] : tensor<64xf32>>]
 }
 
 // -----
@@ -56,12 +56,12 @@ sched.program @neighbours {
 // What another rank's view touches counts: rank 1's half is the second one.
 // CHECK-LABEL: sched.program @ranks
 // CHECK: %[[A:.+]] = sched.task zero "own" on compute [
-// CHECK: sched.task zero "second" on host after(%[[A]])
+// CHECK: sched.task zero "second" on gather after(%[[A]])
 module attributes {sched.ranks = 2 : i64} {
 sched.buffer @s 512 bytes in device
 sched.program @ranks {
   %0 = sched.task zero "own" on compute [#sched.view<write @s [0 + rank * 256] : tensor<64xf32>>]
-  %1 = sched.task zero "second" on host [#sched.view<write @s [256] : tensor<64xf32>>]
+  %1 = sched.task zero "second" on gather [#sched.view<write @s [256] : tensor<64xf32>>]
 }
 }
 
@@ -82,13 +82,13 @@ sched.program @one_stream {
 // waited for "first"; and "again" comes after "last" on its stream.
 // CHECK-LABEL: sched.program @implied
 // CHECK: %[[A:.+]] = sched.task zero "first" on compute [
-// CHECK: %[[B:.+]] = sched.task zero "middle" on host after(%[[A]]) [
+// CHECK: %[[B:.+]] = sched.task zero "middle" on gather after(%[[A]]) [
 // CHECK: sched.task zero "last" on reduce after(%[[B]]) [
 // CHECK: sched.task zero "again" on reduce [
 sched.buffer @s 512 bytes in device
 sched.program @implied {
   %0 = sched.task zero "first" on compute [#sched.view<write @s [0] : tensor<64xf32>>]
-  %1 = sched.task zero "middle" on host [#sched.view<write @s [0] : tensor<64xf32>>]
+  %1 = sched.task zero "middle" on gather [#sched.view<write @s [0] : tensor<64xf32>>]
   %2 = sched.task zero "last" on reduce [#sched.view<write @s [0] : tensor<64xf32>>]
   %3 = sched.task zero "again" on reduce [#sched.view<write @s [0] : tensor<64xf32>>]
 }
@@ -98,12 +98,12 @@ sched.program @implied {
 // A task's skip is read.
 // CHECK-LABEL: sched.program @skip
 // CHECK: %[[A:.+]] = sched.task zero "flag" on compute [
-// CHECK: sched.task zero "skipped" on host after(%[[A]]) [
+// CHECK: sched.task zero "skipped" on gather after(%[[A]]) [
 sched.buffer @s 512 bytes in device
 sched.buffer @flag 4 bytes in device
 sched.program @skip {
   %0 = sched.task zero "flag" on compute [#sched.view<write @flag [0] : tensor<f32>>]
-  %1 = sched.task zero "skipped" on host [#sched.view<write @s [0] : tensor<64xf32>>] skip #sched.view<read @flag [0] : tensor<f32>>
+  %1 = sched.task zero "skipped" on gather [#sched.view<write @s [0] : tensor<64xf32>>] skip #sched.view<read @flag [0] : tensor<f32>>
 }
 
 // -----
@@ -115,7 +115,7 @@ sched.buffer @s 512 bytes in device
 sched.buffer @t 512 bytes in device
 sched.program @stale {
   %0 = sched.task zero "first" on compute [#sched.view<write @s [0] : tensor<64xf32>>]
-  %1 = sched.task zero "second" on host after (%0) [#sched.view<write @t [0] : tensor<64xf32>>]
+  %1 = sched.task zero "second" on gather after (%0) [#sched.view<write @t [0] : tensor<64xf32>>]
 }
 
 // -----

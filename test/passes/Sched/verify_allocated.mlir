@@ -111,16 +111,13 @@ module attributes {sched.arena.device = 256 : i64, sched.arena.host = 256 : i64}
 
 // -----
 
-// A buffer that no task touches may lie under others of its program, but not
-// under a state.
+// Scratch that lies in what its own task works on.
 module attributes {sched.arena.device = 512 : i64, sched.arena.host = 0 : i64} {
   // expected-note @+1 {{the other buffer is here}}
-  sched.buffer @w 256 bytes in device state @w at 0
-  sched.buffer @a 256 bytes in device of @p at 256
-  sched.buffer @unused 256 bytes in device of @p at 256
-  // expected-error @+1 {{overlaps @w at [0, 256), and both may be live at once}}
-  sched.buffer @unused.2 256 bytes in device of @p at 0
+  sched.buffer @w 512 bytes in device of @p at 0
+  // expected-error @+1 {{at bytes [256, 512) overlaps @w at [0, 512), and both may be live at once}}
+  sched.buffer @scratch 256 bytes in device of @p at 256
   sched.program @p {
-    %0 = sched.task zero "a" on compute [#sched.view<write @a [0] : tensor<64xf32>>]
+    %0 = sched.task zero "a" on compute [#sched.view<write @w [0] : tensor<128xf32>>] scratch #sched.view<write @scratch [0] : tensor<64xi32>>
   }
 }

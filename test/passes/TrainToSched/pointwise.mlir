@@ -9,7 +9,7 @@
 // CHECK-SAME: [#sched.view<read @buf.x[0] : tensor<4x8xf32>>, #sched.view<read @buf.y[0] : tensor<4x8xf32>>, #sched.view<write @buf.eval_first.mulf[0] : tensor<4x8xf32>>] ints [4, 4]
 // CHECK-NEXT: sched.task accumulate
 // CHECK-NEXT: }
-// CHECK: sched.kernel @fused_sigmoid_mulf_4x8 outputs 1 {
+// CHECK: sched.kernel @fused_sigmoid_mulf_4x8 outputs 1 from "{{.*}}" {
 // CHECK: ^bb0(%[[ROW:.+]]: index, %[[X:.+]]: memref<4x8xf32>, %[[Y:.+]]: memref<4x8xf32>, %[[OUT:.+]]: memref<4x8xf32>):
 // CHECK: scf.for %[[J:.+]] =
 // CHECK: %[[A:.+]] = memref.load %[[X]][%[[ROW]], %[[J]]]
@@ -78,7 +78,7 @@ func.func @eval_step(%tokens: tensor<1x4xi32>, %labels: tensor<1x4xi32>) {
 // are done in rows of 4096, the last one shorter.
 // CHECK-LABEL: sched.program @eval_first {
 // CHECK-NEXT: sched.task launch "truncf" on compute kernel @fused_mulf_5000 {{.*}} ints [2, 2]
-// CHECK: sched.kernel @fused_mulf_5000 outputs 1 {
+// CHECK: sched.kernel @fused_mulf_5000 outputs 1 from "truncf" {
 // CHECK: arith.minsi
 // CHECK: scf.for
 // CHECK: %[[X:.+]] = memref.load

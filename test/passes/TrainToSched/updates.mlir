@@ -67,12 +67,15 @@ func.func @apply_step() {
 // -----
 
 // States in host memory are updated by the host; what it makes is there, too.
+// It reads its scalars there: each is copied once.
 // CHECK: sched.buffer @buf.p 512 bytes in host state @p
 // CHECK-LABEL: sched.program @apply {
 // CHECK-NEXT: sched.task copy "transfer.to_host" on d2h
+// CHECK-NEXT: sched.task copy "s.to_host" on d2h [#sched.view<read @buf.s[0] : tensor<f32>>, #sched.view<write @buf.apply.host.s[0] : tensor<f32>>]
 // CHECK-NEXT: sched.task sgd "sgd" on host
-// CHECK-SAME: #sched.view<write @buf.apply.sgd.half[0] : tensor<128xbf16>>
-// CHECK-NEXT: sched.task copy "transfer.to_device" on h2d [#sched.view<read @buf.apply.sgd.half[0] : tensor<128xbf16>>, #sched.view<write @buf.half[0] : tensor<128xbf16>>]
+// CHECK-SAME: #sched.view<read @buf.apply.host.s[0] : tensor<f32>>, #sched.view<read @buf.apply.host.s[0] : tensor<f32>>, #sched.view<read @buf.apply.host.s[0] : tensor<f32>>, #sched.view<write @buf.apply.sgd.half[0] : tensor<128xbf16>>
+// CHECK-SAME: skip <read @buf.apply.host.s[0] : tensor<f32>>
+// CHECK-NEXT: sched.task copy "transfer.to_device" on h2d [#sched.view<read @buf.apply.sgd.half[0] : tensor<128xbf16>>, #sched.view<write @buf.half[0] : tensor<128xbf16>>] skip <read @buf.s[0] : tensor<f32>>
 // CHECK-NEXT: }
 // CHECK: sched.buffer @buf.apply.transfer 512 bytes in host of @apply
 // CHECK: sched.buffer @buf.apply.sgd.half 256 bytes in host of @apply
@@ -95,6 +98,54 @@ func.func @apply_step() {
   train.write %a#0, @p : tensor<128xf32>
   train.write %a#1, @m : tensor<128xf32>
   train.write %half, @half : tensor<128xbf16>
+  return
+}
+
+// -----
+
+// Two buckets on the host share the copies of what both read; one on the device
+// reads it where it is.
+// CHECK-LABEL: sched.program @apply {
+// CHECK-COUNT-2: on d2h
+// CHECK-NOT: on d2h
+// CHECK: sched.task sgd "sgd" on host {{.*}}#sched.view<read @buf.apply.host.s[0] : tensor<f32>>, #sched.view<read @buf.apply.host.s[0] : tensor<f32>>, #sched.view<read @buf.apply.host.skip[0] : tensor<f32>>] {{.*}} skip <read @buf.apply.host.skip[0] : tensor<f32>>
+// CHECK-NEXT: sched.task sgd "sgd" on host {{.*}}#sched.view<read @buf.apply.host.skip[0] : tensor<f32>>] {{.*}} skip <read @buf.apply.host.skip[0] : tensor<f32>>
+// CHECK-NEXT: sched.task sgd "sgd" on compute {{.*}}#sched.view<read @buf.s[0] : tensor<f32>>, #sched.view<read @buf.s[0] : tensor<f32>>, #sched.view<read @buf.skip[0] : tensor<f32>>] {{.*}} skip <read @buf.skip[0] : tensor<f32>>
+// CHECK-NEXT: }
+train.state parameter @q : tensor<128xf32> init #train.constant<0.0>
+train.state master @p of @q : tensor<128xf32> init #train.constant<0.0> space host
+train.state master @p2 of @q : tensor<128xf32> init #train.constant<0.0> space host
+train.state master @p3 of @q : tensor<128xf32> init #train.constant<0.0>
+train.state moment @m of @q slot "a" : tensor<128xf32> init #train.constant<0.0> space host
+train.state moment @m2 of @q slot "b" : tensor<128xf32> init #train.constant<0.0> space host
+train.state moment @m3 of @q slot "c" : tensor<128xf32> init #train.constant<0.0>
+train.state scalar @g : tensor<128xf32> init #train.constant<0.0> space host
+train.state scalar @g3 : tensor<128xf32> init #train.constant<0.0>
+train.state scalar @s : tensor<f32> init #train.constant<0.0>
+train.state scalar @skip : tensor<f32> init #train.constant<0.0>
+func.func @apply_step() {
+  %p = train.read @p : tensor<128xf32>
+  %p2 = train.read @p2 : tensor<128xf32>
+  %p3 = train.read @p3 : tensor<128xf32>
+  %g = train.read @g : tensor<128xf32>
+  %g3 = train.read @g3 : tensor<128xf32>
+  %m = train.read @m : tensor<128xf32>
+  %m2 = train.read @m2 : tensor<128xf32>
+  %m3 = train.read @m3 : tensor<128xf32>
+  %s = train.read @s : tensor<f32>
+  %skip = train.read @skip : tensor<f32>
+  %a:2 = train.sgd %p, %g, %m lr %s coef %s skip %skip {momentum = 0.9, decay = 0.0}
+    : (tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<128xf32>, tensor<128xf32>)
+  %b:2 = train.sgd %p2, %g, %m2 lr %s coef %s skip %skip {momentum = 0.9, decay = 0.0}
+    : (tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<128xf32>, tensor<128xf32>)
+  %c:2 = train.sgd %p3, %g3, %m3 lr %s coef %s skip %skip {momentum = 0.9, decay = 0.0}
+    : (tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<128xf32>, tensor<128xf32>)
+  train.write %a#0, @p : tensor<128xf32>
+  train.write %a#1, @m : tensor<128xf32>
+  train.write %b#0, @p2 : tensor<128xf32>
+  train.write %b#1, @m2 : tensor<128xf32>
+  train.write %c#0, @p3 : tensor<128xf32>
+  train.write %c#1, @m3 : tensor<128xf32>
   return
 }
 

@@ -105,6 +105,40 @@ TEST_F(TrainLoopTest, CountsEpochs) {
   EXPECT_GT(half, 10u);
 }
 
+// Zero epochs, fewer, and what is no number are refused.
+TEST_F(TrainLoopTest, RefusesEpochs) {
+  TrainOptions run = options();
+  for (double epochs : {0.0, -1.0, static_cast<double>(NAN)}) {
+    run.epochs = epochs;
+    Status status = runTraining(run).takeStatus();
+    EXPECT_EQ(status.code(), Code::Invalid);
+    EXPECT_NE(status.str().find("expected more than 0"), std::string::npos);
+  }
+}
+
+// A profile has a line for each task that ran, with its kind, name, runs on
+// all ranks and bytes.
+TEST_F(TrainLoopTest, WritesAProfile) {
+  TrainOptions run = options();
+  run.steps = 3;
+  run.profile = path("profile.csv");
+  train(run);
+  auto text = readTextFile(run.profile, 1 << 20);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(text->find("program,task,kind,name,kernel,stream,runs,mean_us,"
+                       "bytes,flops\n"),
+            0u);
+  // 2 ranks x 3 steps; 8 tokens of 2 rows, 259 x 259 scores, 16 rows of them.
+  size_t line = text->find("micro_first,1,embedding,\"logits\",,compute,6,");
+  ASSERT_NE(line, std::string::npos) << *text;
+  std::string end = ",284964,0\n";
+  EXPECT_EQ(
+      text->compare(text->find('\n', line) + 1 - end.size(), end.size(), end),
+      0)
+      << *text;
+  EXPECT_EQ(text->find("eval_first"), std::string::npos);
+}
+
 // A run of 6 steps, and one of 3 that is resumed: the same losses, and the
 // checkpoints that --save-every asks for.
 TEST_F(TrainLoopTest, SavesAndResumes) {
@@ -240,6 +274,13 @@ TEST(ProgressLogTest, PrintsRecords) {
   EXPECT_NE(line.find("\"loss\":0.333333333,"), std::string::npos) << line;
   EXPECT_NE(line.find("\"grad_norm\":null"), std::string::npos) << line;
   EXPECT_TRUE(parseJson(line, "record").ok());
+}
+
+// A step that overflowed has no norm.
+TEST(ProgressLogTest, PrintsNorms) {
+  EXPECT_EQ(printNorm(0.25), "0.25");
+  EXPECT_EQ(printNorm(-NAN), "-");
+  EXPECT_EQ(printNorm(INFINITY), "-");
 }
 
 // Times are told in the two units that matter.

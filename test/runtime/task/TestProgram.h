@@ -105,6 +105,8 @@ struct TaskOptions {
   abi::KernelFn kernel = nullptr;
   int32_t skipView = -1; ///< Index among the program's views.
   abi::Phase phase = abi::Phase::Other;
+  abi::CudaLaunchFn launch = nullptr;
+  int32_t scratchView = -1; ///< Index among the program's views.
 };
 
 /// Appends a task; its index.
@@ -127,6 +129,8 @@ inline uint32_t add(TestBundle::ProgramTables &p, const char *name,
   task.kernel = options.kernel;
   task.name = name;
   task.phase = options.phase;
+  task.launch = options.launch;
+  task.scratchView = options.scratchView;
   p.tasks.push_back(task);
   return static_cast<uint32_t>(p.tasks.size() - 1);
 }

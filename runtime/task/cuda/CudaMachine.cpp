@@ -1,0 +1,468 @@
+//===- CudaMachine.cpp - GPUs that run a bundle ---------------------------===//
+#include "runtime/task/cuda/CudaMachine.h"
+
+#include "runtime/abi/Sizes.h"
+#include "runtime/base/File.h"
+#include "runtime/base/Quote.h"
+#include "runtime/comm/ProcessGroup.h"
+#include "runtime/comm/nccl/NcclRanks.h"
+#include "runtime/task/CheckBundle.h"
+#include "runtime/task/cuda/DeviceQueue.h"
+#include "runtime/task/cuda/HostAccess.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+
+namespace ciuic::rt {
+namespace {
+
+/// More than any file of choices has.
+constexpr uint64_t mostChoiceBytes = 64 << 20;
+
+class Gpus final : public CudaMachine {
+public:
+  Gpus(const abi::Bundle &bundle, const MachineOptions &options,
+       const CudaSettings &settings)
+      : shared(bundle, options, settings) {}
+  ~Gpus() override;
+
+  Status prepare();
+
+  uint32_t firstRank() const override { return shared.ranks.first; }
+  uint32_t localRanks() const override { return shared.ranks.count; }
+  bool has(std::string_view program) const override {
+    return find(program) >= 0;
+  }
+  Status run(std::string_view program) override;
+  Status wait() override;
+  Status read(const abi::View &view, uint32_t rank, uint64_t first,
+              uint64_t count, void *to) override;
+  Status write(const abi::View &view, uint32_t rank, uint64_t first,
+               uint64_t count, const void *from) override;
+  int threads() const override { return shared.hostTasks->threads(); }
+  uint64_t scratchBytes() const override {
+    return shared.hostTasks->scratchBytes() + staging.bytes();
+  }
+  TimeTable takeTimes() override;
+  uint64_t executed(abi::TaskKind kind) const override;
+  double measureProducts(abi::DType dtype) override;
+  uint64_t deviceBytesUsed() const override;
+  std::vector<TaskTime> taskTimes() override;
+
+private:
+  int32_t find(std::string_view program) const {
+    for (uint32_t i = 0; i < shared.bundle.programCount; ++i)
+      if (program == shared.bundle.programs[i].name)
+        return static_cast<int32_t>(i);
+    return -1;
+  }
+  DeviceQueue &queueOf(uint32_t rank) {
+    return *queues[queues.size() == 1 ? 0 : rank - shared.ranks.first];
+  }
+  bool leads() const {
+    return !shared.options.group || shared.options.group->process() == 0;
+  }
+
+  std::string choicesPath() const {
+    const std::string &folder = shared.options.folder;
+    return folder.empty() ? "" : folder + "/tuning/gemm.json";
+  }
+  Status readChoices();
+  Status shareChoices();
+  Status clearMemory(int value);
+  /// Adds up the times of what has run since the last call; all is done.
+  Status harvest();
+
+  CudaShared shared;
+  std::vector<CudaDevice> devices;
+  std::optional<ProductChoices> choices;
+  Staging staging;
+  std::vector<std::unique_ptr<DeviceQueue>> queues;
+  std::vector<size_t> freeAtStart; ///< Of each device.
+
+  std::mutex posting; ///< All devices get all programs in one order.
+  uint64_t started = 0;
+  std::vector<uint32_t> timed; ///< Programs that harvest() has not seen.
+  TimeTable times{};           ///< Of device tasks, in seconds, over ranks.
+  std::vector<std::vector<TaskTime>> sums; ///< Of programs and tasks.
+};
+
+Gpus::~Gpus() {
+  // Nothing that runs may lose its memory; after a failure nothing is waited
+  // for.
+  (void)wait();
+  for (auto &queue : queues)
+    queue->stop();
+  if (shared.state.failed() && shared.nccl)
+    shared.nccl->abort();
+  shared.watch.reset();
+  // Streams first: host functions on them refer to queues and host tasks.
+  for (const CudaDevice &device : devices)
+    if (cudaSetDevice(device.index) != cudaSuccess ||
+        cudaDeviceSynchronize() != cudaSuccess)
+      cudaGetLastError();
+  queues.clear();
+  shared.nccl.reset();
+  shared.hostTasks.reset();
+}
+
+//===----------------------------------------------------------------------===//
+// Preparing
+//===----------------------------------------------------------------------===//
+
+Status Gpus::prepare() {
+  const abi::Bundle &bundle = shared.bundle;
+  const CudaFlags &cuda = shared.options.cuda;
+  ProcessGroup *group = shared.options.group;
+  CIUIC_TRY(checkBundle(bundle));
+  if (bundle.target != abi::Target::Cuda)
+    return Status::invalid("compiled for the CPU, expected for CUDA");
+  shared.ranks =
+      group ? ranksOf(group->process(), group->processes(), bundle.ranks)
+            : RankRange{0, bundle.ranks};
+  if (shared.ranks.count == 0)
+    return Status::invalid("compiled for " + std::to_string(bundle.ranks) +
+                           " ranks, run by " +
+                           std::to_string(group->processes()) + " processes");
+  if (cuda.shareDevice && shared.ranks.count != bundle.ranks)
+    return Status::invalid(
+        "--share-device is for one process, this is one of " +
+        std::to_string(group->processes()));
+  CIUIC_TRY_ASSIGN(
+      devices, chooseDevices(bundle.architectures ? bundle.architectures : "",
+                             shared.ranks.count, cuda.shareDevice));
+  CIUIC_TRY(CublasLt::checkLibrary());
+  for (const CudaDevice &device : devices) {
+    size_t free = 0, total = 0;
+    CIUIC_TRY_CUDA(cudaSetDevice, device.index);
+    CIUIC_TRY_CUDA(cudaMemGetInfo, &free, &total);
+    freeAtStart.push_back(free);
+  }
+  CIUIC_TRY_ASSIGN(shared.memory,
+                   CudaMemory::allocate(bundle, shared.ranks, devices,
+                                        shared.options.deviceMemory));
+  CIUIC_TRY_ASSIGN(staging, Staging::allocate(devices, shared.ranks.count));
+  CIUIC_TRY_ASSIGN(shared.hostTasks,
+                   HostTasks::create(shared.state, shared.memory, devices[0],
+                                     bundle.ranks, shared.options.threads,
+                                     shared.isTimed()));
+  // One rank exchanges with nobody: its collectives are copies.
+  if (!cuda.shareDevice && bundle.ranks > 1) {
+    CIUIC_TRY_ASSIGN(shared.nccl, NcclRanks::create(bundle.ranks, shared.ranks,
+                                                    devices, group));
+  }
+  shared.state.onFailure([this] {
+    shared.hostTasks->letGo();
+    if (shared.nccl)
+      shared.nccl->abort();
+  });
+  CIUIC_TRY_ASSIGN(
+      shared.watch,
+      Watch::create(
+          shared.state, shared.ranks,
+          {shared.options.collectiveTimeout, shared.settings.exitGrace},
+          [this] { return shared.nccl ? shared.nccl->check() : Status(); }));
+  choices.emplace(devices[0].name, CublasLt::libraryVersion());
+  CIUIC_TRY(readChoices());
+  // What one process finds out by measuring, the others take over.
+  if (cuda.tune && !leads())
+    CIUIC_TRY(shareChoices());
+  if (cuda.tune)
+    CIUIC_TRY(clearMemory(0x3c));
+  for (size_t i = 0; i < devices.size(); ++i) {
+    RankRange ranks =
+        devices.size() == 1
+            ? shared.ranks
+            : RankRange{shared.ranks.first + static_cast<uint32_t>(i), 1};
+    CIUIC_TRY_ASSIGN(std::unique_ptr<DeviceQueue> queue,
+                     DeviceQueue::create(shared, devices[i], ranks, *choices));
+    CIUIC_TRY(queue->prepare());
+    queues.push_back(std::move(queue));
+  }
+  CIUIC_TRY(shared.hostTasks->commit());
+  if (cuda.tune && leads()) {
+    CIUIC_TRY(shareChoices());
+    std::string path = choicesPath();
+    if (choices->hasChanged() && !path.empty()) {
+      CIUIC_TRY_ASSIGN(std::string text, choices->write());
+      std::error_code ignored;
+      std::filesystem::create_directories(
+          std::filesystem::path(path).parent_path(), ignored);
+      CIUIC_TRY(writeTextFile(path, text));
+    }
+  }
+  if (cuda.tune)
+    CIUIC_TRY(clearMemory(0));
+  for (uint32_t i = 0; i < bundle.programCount; ++i)
+    sums.emplace_back(bundle.programs[i].taskCount);
+  for (auto &queue : queues)
+    queue->start();
+  return {};
+}
+
+Status Gpus::readChoices() {
+  std::string path = choicesPath();
+  std::error_code error;
+  if (path.empty() || (!std::filesystem::exists(path, error) && !error))
+    return {};
+  CIUIC_TRY_ASSIGN(std::string text, readTextFile(path, mostChoiceBytes));
+  return choices->read(text, path);
+}
+
+Status Gpus::shareChoices() {
+  ProcessGroup *group = shared.options.group;
+  if (!group || group->processes() == 1)
+    return {};
+  std::string text;
+  if (leads()) {
+    CIUIC_TRY_ASSIGN(text, choices->write());
+  }
+  uint64_t size = text.size();
+  CIUIC_TRY(group->broadcast(std::as_writable_bytes(std::span(&size, 1)), 0));
+  if (size > mostChoiceBytes)
+    return Status::machine("process 0 sends " + std::to_string(size) +
+                           " bytes of choices of products, expected at most " +
+                           std::to_string(mostChoiceBytes));
+  text.resize(size);
+  CIUIC_TRY(group->broadcast(std::as_writable_bytes(std::span(text)), 0));
+  return leads() ? Status() : choices->read(text, "what process 0 sent");
+}
+
+Status Gpus::clearMemory(int value) {
+  for (uint32_t rank = shared.ranks.first; rank < shared.ranks.end(); ++rank) {
+    const CudaDevice &device =
+        devices[devices.size() == 1 ? 0 : rank - shared.ranks.first];
+    const DeviceArena &arena = shared.memory.device(rank);
+    CIUIC_TRY_CUDA(cudaSetDevice, device.index);
+    if (arena.bytes() != 0)
+      CIUIC_TRY_CUDA(cudaMemsetAsync, arena.base(), value, arena.bytes(),
+                     nullptr);
+    CIUIC_TRY_CUDA(cudaDeviceSynchronize);
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+Status Gpus::run(std::string_view name) {
+  int32_t index = find(name);
+  if (index < 0)
+    return Status::invalid("the bundle has no program " + quote(name));
+  if (shared.isTimed()) {
+    // A task's events tell of its last run only.
+    CIUIC_TRY(wait());
+  }
+  std::scoped_lock lock(posting);
+  if (shared.state.failed())
+    return shared.state.status();
+  if (shared.isTimed())
+    timed.push_back(static_cast<uint32_t>(index));
+  ++started;
+  for (auto &queue : queues)
+    queue->post({.program = index});
+  return {};
+}
+
+Status Gpus::wait() {
+  uint64_t target;
+  {
+    std::scoped_lock lock(posting);
+    target = started;
+  }
+  CIUIC_TRY(shared.state.waitUntil([&] {
+    for (auto &queue : queues)
+      for (uint32_t rank = queue->heldRanks().first;
+           rank < queue->heldRanks().end(); ++rank)
+        if (queue->finished(rank) < target)
+          return false;
+    return true;
+  }));
+  return shared.isTimed() ? harvest() : Status();
+}
+
+Status Gpus::read(const abi::View &view, uint32_t rank, uint64_t first,
+                  uint64_t count, void *to) {
+  CIUIC_TRY(checkElements(view, shared.ranks, rank, first, count));
+  uint64_t element = byteSize(view.dtype), bytes = count * element;
+  std::byte *from =
+      shared.memory.resolve(view, rank).as<std::byte>() + first * element;
+  if (bytes == 0)
+    return {};
+  if (shared.memory.arenaOf(view) == abi::Arena::Host) {
+    CIUIC_TRY(wait());
+    hostaccess::reads(from, bytes);
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+  struct Part {
+    StagingPiece *piece;
+    uint64_t offset, bytes;
+  };
+  std::deque<Part> underWay;
+  Status failure;
+  auto take = [&] {
+    Part part = underWay.front();
+    underWay.pop_front();
+    Status status = Staging::wait(shared.state, *part.piece);
+    if (!status.ok()) {
+      failure = std::move(status);
+      return;
+    }
+    hostaccess::reads(part.piece->data, part.bytes);
+    std::memcpy(static_cast<std::byte *>(to) + part.offset, part.piece->data,
+                part.bytes);
+    Staging::release(shared.state, *part.piece);
+  };
+  for (uint64_t at = 0; at < bytes && failure.ok();) {
+    uint64_t part = std::min(Staging::pieceBytes, bytes - at);
+    // Other readers may hold all pieces: first give back one's own.
+    CIUIC_TRY_ASSIGN(StagingPiece * piece,
+                     staging.acquire(shared.state, rank - shared.ranks.first,
+                                     /*write=*/false, underWay.empty()));
+    if (!piece) {
+      take();
+      continue;
+    }
+    queueOf(rank).post({-1, rank, from + at, part, piece});
+    underWay.push_back({piece, at, part});
+    at += part;
+  }
+  while (!underWay.empty() && failure.ok())
+    take();
+  return failure;
+}
+
+Status Gpus::write(const abi::View &view, uint32_t rank, uint64_t first,
+                   uint64_t count, const void *from) {
+  CIUIC_TRY(checkElements(view, shared.ranks, rank, first, count));
+  uint64_t element = byteSize(view.dtype), bytes = count * element;
+  std::byte *to =
+      shared.memory.resolve(view, rank).as<std::byte>() + first * element;
+  if (bytes == 0)
+    return {};
+  if (shared.memory.arenaOf(view) == abi::Arena::Host) {
+    CIUIC_TRY(wait());
+    hostaccess::writes(to, bytes);
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+  for (uint64_t at = 0; at < bytes;) {
+    uint64_t part = std::min(Staging::pieceBytes, bytes - at);
+    CIUIC_TRY_ASSIGN(StagingPiece * piece,
+                     staging.acquire(shared.state, rank - shared.ranks.first,
+                                     /*write=*/true, /*mayWait=*/true));
+    hostaccess::writes(piece->data, part);
+    std::memcpy(piece->data, static_cast<const std::byte *>(from) + at, part);
+    queueOf(rank).post({-1, rank, to + at, part, piece});
+    at += part;
+  }
+  return shared.state.failed() ? shared.state.status() : Status();
+}
+
+//===----------------------------------------------------------------------===//
+// Telling
+//===----------------------------------------------------------------------===//
+
+Status Gpus::harvest() {
+  std::scoped_lock lock(posting);
+  for (uint32_t index : timed)
+    for (auto &queue : queues)
+      for (PreparedTask &task : queue->all()[index]->tasks) {
+        float elapsed = 0;
+        CIUIC_TRY_CUDA(cudaEventElapsedTime, &elapsed, task.begin.get(),
+                       task.end.get());
+        // One of all ranks occupies each of them.
+        uint32_t ranks =
+            task.collective && !shared.nccl ? queue->heldRanks().count : 1;
+        times[static_cast<size_t>(timeKindOf(*task.task))] +=
+            elapsed * 1e-3 * ranks;
+        TaskTime &sum = sums[index][task.index];
+        sum.seconds += elapsed * 1e-3 * ranks;
+        sum.runs += ranks;
+      }
+  timed.clear();
+  return {};
+}
+
+TimeTable Gpus::takeTimes() {
+  TimeTable table{};
+  // A failure is told by the next call that can.
+  if (!wait().ok())
+    return table;
+  shared.hostTasks->takeTimes(table);
+  std::scoped_lock lock(posting);
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i] = (table[i] + times[i]) / shared.ranks.count;
+  times = {};
+  return table;
+}
+
+uint64_t Gpus::executed(abi::TaskKind kind) const {
+  uint64_t count = shared.hostTasks->executed(kind);
+  for (auto &queue : queues) {
+    count += queue->executed(kind);
+    // The devices of a process take part in one and the same collective.
+    if (isCollective(kind))
+      break;
+  }
+  return count;
+}
+
+uint64_t Gpus::deviceBytesUsed() const {
+  uint64_t most = 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    size_t free = 0, total = 0;
+    if (cudaSetDevice(devices[i].index) != cudaSuccess ||
+        cudaMemGetInfo(&free, &total) != cudaSuccess) {
+      cudaGetLastError();
+      return 0;
+    }
+    uint64_t used = freeAtStart[i] > free ? freeAtStart[i] - free : 0;
+    most =
+        std::max(most, used / (devices.size() == 1 ? shared.ranks.count : 1));
+  }
+  return most;
+}
+
+std::vector<TaskTime> Gpus::taskTimes() {
+  std::vector<TaskTime> rows;
+  if (!shared.options.profile || !wait().ok())
+    return rows;
+  std::scoped_lock lock(posting);
+  const abi::Bundle &bundle = shared.bundle;
+  for (uint32_t p = 0; p < bundle.programCount; ++p)
+    for (uint32_t t = 0; t < sums[p].size(); ++t)
+      if (sums[p][t].runs != 0)
+        rows.push_back(
+            {bundle.programs[p].name, t, sums[p][t].runs, sums[p][t].seconds});
+  return rows;
+}
+
+double Gpus::measureProducts(abi::DType dtype) {
+  if (!wait().ok())
+    return 0;
+  // One device stands for all: they are of one kind. A share of one is not.
+  double rate = queues[0]->measureProducts(dtype);
+  return rate * static_cast<double>(devices.size());
+}
+
+} // namespace
+
+Result<std::unique_ptr<CudaMachine>>
+CudaMachine::create(const abi::Bundle &bundle, const MachineOptions &options,
+                    const CudaSettings &settings) {
+  try {
+    auto machine = std::make_unique<Gpus>(bundle, options, settings);
+    CIUIC_TRY(machine->prepare());
+    return std::unique_ptr<CudaMachine>(std::move(machine));
+  } catch (const std::exception &error) {
+    return Status::machine(std::string("cannot prepare the program: ") +
+                           error.what());
+  }
+}
+
+} // namespace ciuic::rt

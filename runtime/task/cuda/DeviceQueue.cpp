@@ -1,0 +1,323 @@
+//===- DeviceQueue.cpp - The thread that enqueues a device's work ---------===//
+#include "runtime/task/cuda/DeviceQueue.h"
+
+#include "runtime/base/Quote.h"
+#include "runtime/task/cuda/HostAccess.h"
+
+#include <algorithm>
+
+namespace ciuic::rt {
+
+Result<std::unique_ptr<DeviceQueue>>
+DeviceQueue::create(CudaShared &shared, const CudaDevice &device,
+                    RankRange ranks, ProductChoices &choices) {
+  std::unique_ptr<DeviceQueue> queue(new DeviceQueue(shared, device, ranks));
+  CIUIC_TRY_CUDA(cudaSetDevice, device.index);
+  for (uint32_t lane = 0; lane < ranks.count * abi::kStreams; ++lane) {
+    CIUIC_TRY_ASSIGN(CudaStream stream, CudaStream::create());
+    queue->lanes.push_back(std::move(stream));
+  }
+  for (Row &row : queue->rows) {
+    row.queue = queue.get();
+    CIUIC_TRY_ASSIGN(row.end, CudaEvent::create(CudaEvent::Use::Order));
+  }
+  CIUIC_TRY_ASSIGN(queue->flagWait,
+                   StreamFlagWait::find(queue->hostOf(0),
+                                        shared.hostTasks->flag(ranks.first)));
+  CIUIC_TRY_ASSIGN(queue->products, CublasLt::create(queue->device, choices,
+                                                     shared.options.cuda.tune,
+                                                     shared.settings.tf32));
+  return queue;
+}
+
+DeviceQueue::~DeviceQueue() {
+  stop();
+  if (cudaSetDevice(device.index) != cudaSuccess)
+    cudaGetLastError();
+  programs.clear();
+}
+
+Status DeviceQueue::prepare() {
+  CIUIC_TRY_CUDA(cudaSetDevice, device.index);
+  DeviceContext context{shared, device, ranks, products.get()};
+  uint32_t needed = 0;
+  for (uint32_t i = 0; i < shared.bundle.programCount; ++i) {
+    CIUIC_TRY_ASSIGN(std::unique_ptr<DeviceProgram> program,
+                     prepareProgram(context, shared.bundle.programs[i]));
+    needed = std::max(needed, program->plan.events);
+    programs.push_back(std::move(program));
+  }
+  while (events.size() < needed) {
+    CIUIC_TRY_ASSIGN(CudaEvent event, CudaEvent::create(CudaEvent::Use::Order));
+    events.push_back(std::move(event));
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// The thread
+//===----------------------------------------------------------------------===//
+
+void DeviceQueue::start() {
+  thread = std::thread([this] { work(); });
+}
+
+void DeviceQueue::stop() {
+  {
+    std::scoped_lock lock(shared.state.mutex);
+    stopping = true;
+  }
+  shared.state.changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+}
+
+void DeviceQueue::post(const Work &work) {
+  {
+    std::scoped_lock lock(shared.state.mutex);
+    posted.push_back(work);
+  }
+  shared.state.changed.notify_all();
+}
+
+bool DeviceQueue::canGoOn() const {
+  if (suspended)
+    return shared.hostTasks->reached(suspendedRank, suspendedValue);
+  return !posted.empty();
+}
+
+void DeviceQueue::work() {
+  MachineState &state = shared.state;
+  if (cudaError_t error = cudaSetDevice(device.index); error != cudaSuccess)
+    return state.fail(toStatus(error, "cudaSetDevice"));
+  while (true) {
+    Work next;
+    {
+      std::unique_lock lock(state.mutex);
+      state.changed.wait(
+          lock, [&] { return stopping || (!state.failed() && canGoOn()); });
+      if (stopping)
+        return;
+      if (!suspended) {
+        next = posted.front();
+        posted.pop_front();
+      }
+    }
+    Status status;
+    if (suspended) {
+      suspended = false;
+      hostaccess::joins(shared.hostTasks->token(suspendedRank));
+      status = goOn();
+    } else if (next.program >= 0) {
+      status = beginProgram(static_cast<uint32_t>(next.program));
+    } else {
+      status = copy(next);
+    }
+    if (!status.ok())
+      state.fail(std::move(status));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What it enqueues
+//===----------------------------------------------------------------------===//
+
+Status DeviceQueue::copy(const Work &work) {
+  cudaStream_t stream = computeOf(work.rank - ranks.first);
+  StagingPiece &piece = *work.piece;
+  hostaccess::label(stream, "a copy of the host");
+  Status status =
+      toStatus(piece.write
+                   ? cudaMemcpyAsync(work.address, piece.data, work.bytes,
+                                     cudaMemcpyHostToDevice, stream)
+                   : cudaMemcpyAsync(piece.data, work.address, work.bytes,
+                                     cudaMemcpyDeviceToHost, stream),
+               "cudaMemcpyAsync")
+          .during([&] {
+            return "copying " + std::to_string(work.bytes) +
+                   (piece.write ? " bytes to rank " : " bytes from rank ") +
+                   std::to_string(work.rank);
+          });
+  CIUIC_TRY(std::move(status));
+  CIUIC_TRY_CUDA(cudaEventRecord, piece.copied.get(), stream);
+  Staging::enqueued(shared.state, piece);
+  return {};
+}
+
+Status DeviceQueue::beginProgram(uint32_t index) {
+  current = programs[index].get();
+  nextStep = nextTask = 0;
+  bool captured = shared.options.cuda.graphs && !shared.isTimed() &&
+                  current->plan.stretches.empty();
+  if (!captured)
+    return goOn();
+  if (!current->graph)
+    CIUIC_TRY(capture());
+  // What was copied for other ranks lies on their compute streams.
+  for (uint32_t row = 1; row < ranks.count; ++row) {
+    CIUIC_TRY_CUDA(cudaEventRecord, rows[row].end.get(), computeOf(row));
+    CIUIC_TRY_CUDA(cudaStreamWaitEvent, computeOf(0), rows[row].end.get(), 0);
+  }
+  // Within a graph no collective can be watched by itself.
+  CIUIC_TRY(shared.watch->begin(ranks.first - shared.ranks.first,
+                                current->records->name, nullptr, computeOf(0),
+                                /*timed=*/true));
+  hostaccess::label(computeOf(0), current->records->name);
+  CIUIC_TRY(
+      toStatus(cudaGraphLaunch(current->graph, computeOf(0)), "cudaGraphLaunch")
+          .during([&] {
+            return "starting program " + quote(current->records->name) +
+                   " of rank " + std::to_string(ranks.first);
+          }));
+  CIUIC_TRY(shared.watch->end(ranks.first - shared.ranks.first, computeOf(0)));
+  for (PreparedTask &task : current->tasks)
+    ++counts[static_cast<size_t>(task.task->kind)];
+  // The compute streams of other ranks follow that of the first.
+  CIUIC_TRY_CUDA(cudaEventRecord, rows[0].end.get(), computeOf(0));
+  for (uint32_t row = 1; row < ranks.count; ++row)
+    CIUIC_TRY_CUDA(cudaStreamWaitEvent, computeOf(row), rows[0].end.get(), 0);
+  return endProgram();
+}
+
+Status DeviceQueue::capture() {
+  CIUIC_TRY_CUDA(cudaStreamBeginCapture, computeOf(0),
+                 cudaStreamCaptureModeThreadLocal);
+  capturing = true;
+  Status status = goOn();
+  capturing = false;
+  cudaGraph_t graph = nullptr;
+  cudaError_t ended = cudaStreamEndCapture(computeOf(0), &graph);
+  CIUIC_TRY(std::move(status));
+  Status made = toStatus(ended, "cudaStreamEndCapture");
+  if (made.ok())
+    made = toStatus(cudaGraphInstantiate(&current->graph, graph, 0),
+                    "cudaGraphInstantiate");
+  if (graph && cudaGraphDestroy(graph) != cudaSuccess)
+    cudaGetLastError();
+  return std::move(made).during(
+      [&] { return "capturing program " + quote(current->records->name); });
+}
+
+Status DeviceQueue::goOn() {
+  const std::vector<PlanStep> &steps = current->plan.steps;
+  while (nextStep < steps.size()) {
+    // Others may have failed: what they would send does not come.
+    if (shared.state.failed())
+      return {};
+    const PlanStep &step = steps[nextStep++];
+    if (step.kind != PlanStep::Kind::Run) {
+      CIUIC_TRY(enqueueStep(step));
+      if (suspended)
+        return {};
+      continue;
+    }
+    PreparedTask &task = current->tasks[nextTask++];
+    Status status = runTask(task, lanes[step.lane].get());
+    if (!status.ok())
+      return std::move(status).during([&] {
+        return "running " +
+               nameTask(shared.bundle, *current->records, *task.task,
+                        task.rank) +
+               ", of program " + quote(current->records->name);
+      });
+  }
+  return capturing ? Status() : endProgram();
+}
+
+Status DeviceQueue::enqueueStep(const PlanStep &step) {
+  cudaStream_t stream = lanes[step.lane].get();
+  switch (step.kind) {
+  case PlanStep::Kind::Run:
+    return {};
+  case PlanStep::Kind::Record:
+    CIUIC_TRY_CUDA(cudaEventRecord, events[step.index].get(), stream);
+    return {};
+  case PlanStep::Kind::Wait:
+    CIUIC_TRY_CUDA(cudaStreamWaitEvent, stream, events[step.index].get(), 0);
+    return {};
+  case PlanStep::Kind::Release: {
+    uint32_t rank = ranks.first + current->plan.stretches[step.index].rank;
+    current->awaited[step.index] = shared.hostTasks->expect(rank);
+    CIUIC_TRY_CUDA(
+        cudaLaunchHostFunc, stream,
+        [](void *chain) {
+          HostTasks::release(static_cast<HostTasks::Chain *>(chain));
+        },
+        current->chains[step.index]);
+    return {};
+  }
+  case PlanStep::Kind::Await: {
+    uint32_t rank = ranks.first + current->plan.stretches[step.index].rank;
+    uint32_t value = current->awaited[step.index];
+    if (flagWait.available())
+      return flagWait.enqueue(stream, shared.hostTasks->flag(rank), value)
+          .during([&] {
+            return "waiting for host tasks of rank " + std::to_string(rank) +
+                   " in program " + quote(current->records->name);
+          });
+    suspended = true;
+    suspendedRank = rank;
+    suspendedValue = value;
+    return {};
+  }
+  }
+  return {};
+}
+
+Status DeviceQueue::runTask(PreparedTask &task, cudaStream_t stream) {
+  uint32_t row = task.rank - shared.ranks.first;
+  bool watched = task.collective && !capturing;
+  if (hostaccess::labels)
+    hostaccess::label(stream, nameTask(shared.bundle, *current->records,
+                                       *task.task, task.rank));
+  if (watched)
+    CIUIC_TRY(shared.watch->begin(row, current->records->name, task.task,
+                                  stream, /*timed=*/true));
+  if (shared.isTimed())
+    CIUIC_TRY_CUDA(cudaEventRecord, task.begin.get(), stream);
+  CIUIC_TRY(task.run->enqueue(stream));
+  if (shared.isTimed())
+    CIUIC_TRY_CUDA(cudaEventRecord, task.end.get(), stream);
+  if (watched)
+    CIUIC_TRY(shared.watch->end(row, stream));
+  if (!capturing)
+    ++counts[static_cast<size_t>(task.task->kind)];
+  return {};
+}
+
+Status DeviceQueue::endProgram() {
+  const char *name = current->records->name;
+  for (uint32_t row = 0; row < ranks.count; ++row) {
+    uint32_t local = ranks.first + row - shared.ranks.first;
+    CIUIC_TRY(shared.watch->begin(local, name, nullptr, computeOf(row),
+                                  /*timed=*/false));
+    CIUIC_TRY(shared.watch->end(local, computeOf(row)));
+    // Told on the host stream, so that the next program need not wait for it.
+    CIUIC_TRY_CUDA(cudaEventRecord, rows[row].end.get(), computeOf(row));
+    CIUIC_TRY_CUDA(cudaStreamWaitEvent, hostOf(row), rows[row].end.get(), 0);
+    CIUIC_TRY_CUDA(
+        cudaLaunchHostFunc, hostOf(row),
+        [](void *data) {
+          auto *row = static_cast<Row *>(data);
+          MachineState &state = row->queue->shared.state;
+          {
+            std::scoped_lock lock(state.mutex);
+            ++row->finished;
+          }
+          state.changed.notify_all();
+        },
+        &rows[row]);
+  }
+  current = nullptr;
+  return {};
+}
+
+double DeviceQueue::measureProducts(abi::DType dtype) {
+  return products->measurePeak(dtype);
+}
+
+uint64_t DeviceQueue::executed(abi::TaskKind kind) const {
+  return counts[static_cast<size_t>(kind)].load();
+}
+
+} // namespace ciuic::rt

@@ -1,0 +1,354 @@
+//===- HostTasks.cpp - The CPU's part of a device program -----------------===//
+#include "runtime/task/cuda/HostTasks.h"
+
+#include "runtime/abi/Sizes.h"
+#include "runtime/base/Quote.h"
+#include "runtime/kernels/host/Operations.h"
+#include "runtime/kernels/host/Workspace.h"
+#include "runtime/task/cuda/HostAccess.h"
+
+#include <tbb/flow_graph.h>
+#include <tbb/global_control.h>
+#include <tbb/info.h>
+#include <tbb/task_arena.h>
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <thread>
+
+namespace ciuic::rt {
+namespace {
+
+constexpr int taskKinds =
+    static_cast<int>(abi::TaskKind::CrossEntropyWithGrad) + 1;
+
+/// Bit i: view i of a task of this kind is written.
+[[maybe_unused]] uint32_t writtenViews(abi::TaskKind kind) {
+  using abi::TaskKind;
+  switch (kind) {
+  case TaskKind::Zero:
+    return 0b1;
+  case TaskKind::Copy:
+  case TaskKind::Accumulate:
+  case TaskKind::SquareSum:
+  case TaskKind::SumSlots:
+  case TaskKind::LearningRate:
+    return 0b10;
+  case TaskKind::Advance:
+    return 0b100;
+  case TaskKind::GradScale:
+    return 0b111000;
+  case TaskKind::UpdateLossScale:
+    return 0b1111100000;
+  case TaskKind::Adam:
+    return 0b100001101;
+  case TaskKind::Sgd:
+    return 0b1000101;
+  default:
+    return ~0u;
+  }
+}
+
+/// Rank flags lie on cache lines of their own.
+constexpr size_t flagStride = 64;
+
+} // namespace
+
+struct HostTask {
+  OperationPtr operation;
+  const abi::Task *task = nullptr;
+  const float *skip = nullptr;
+  TimeKind timeKind = TimeKind::Other;
+  std::vector<Tensor> views;
+};
+
+class HostTasks::Chain {
+public:
+  using Node = tbb::flow::continue_node<tbb::flow::continue_msg>;
+
+  HostTasks::Impl *owner = nullptr;
+  uint32_t rank = 0;
+  std::deque<HostTask> tasks;
+  std::deque<Node> nodes;
+  uint64_t token = 0;
+};
+
+class HostTasks::Impl {
+public:
+  Impl(MachineState &state, const CudaMemory &memory, uint32_t ranks,
+       int threads, bool timing)
+      : state(state), memory(memory), ranks(ranks), timing(timing),
+        threads(threads > 0 ? threads
+                            : static_cast<int>(std::max(
+                                  1u, std::thread::hardware_concurrency()))),
+        arena(this->threads, 0), perRank(memory.ranks().count) {
+    // TBB makes one thread a processor; more only where asked for. None of
+    // them is ours: releasing does not lend a thread.
+    if (this->threads >= tbb::info::default_concurrency())
+      control.emplace(tbb::global_control::max_allowed_parallelism,
+                      static_cast<size_t>(this->threads) + 1);
+    arena.execute([&] { graph.emplace(); });
+  }
+
+  ~Impl() {
+    std::unique_lock lock(state.mutex);
+    // A chain that was released ends by itself.
+    state.changed.wait(lock, [&] { return running == 0; });
+    lock.unlock();
+    arena.execute([&] {
+      graph->wait_for_all();
+      chains.clear();
+      graph.reset();
+    });
+  }
+
+  Result<HostTask> prepare(const abi::Program &program, const abi::Task &task,
+                           uint32_t rank);
+  void execute(const HostTask &task, const Chain &chain);
+  void finish(Chain &chain);
+
+  std::atomic_ref<uint32_t> flagOf(uint32_t local) const {
+    return std::atomic_ref<uint32_t>(
+        *reinterpret_cast<uint32_t *>(flags.base() + local * flagStride));
+  }
+
+  struct PerRank {
+    std::atomic<uint32_t> expected{0}; ///< Chains enqueued so far.
+    uint32_t done = 0;                 ///< Guarded by the state's mutex.
+    uint64_t token = 0;
+  };
+
+  MachineState &state;
+  const CudaMemory &memory;
+  const uint32_t ranks;
+  const bool timing;
+  const int threads;
+  std::optional<tbb::global_control> control;
+  tbb::task_arena arena;
+  std::optional<tbb::flow::graph> graph;
+  Workspace workspace;
+  PinnedArena flags;
+  std::vector<PerRank> perRank;
+  std::vector<std::unique_ptr<Chain>> chains;
+  uint32_t running = 0; ///< Released chains; guarded by the state's mutex.
+  std::array<std::atomic<uint64_t>, timeKinds> nanoseconds{};
+  std::array<std::atomic<uint64_t>, taskKinds> executed{};
+};
+
+Result<HostTask> HostTasks::Impl::prepare(const abi::Program &program,
+                                          const abi::Task &task,
+                                          uint32_t rank) {
+  HostTask made;
+  for (uint32_t i = task.views.begin; i < task.views.end; ++i) {
+    const abi::View &view = program.views[i];
+    if (memory.arenaOf(view) != abi::Arena::Host)
+      return Status::invalid("a host task with a view of device memory");
+    made.views.push_back(memory.resolve(view, rank));
+  }
+  TaskArguments arguments;
+  arguments.kind = task.kind;
+  arguments.views = made.views;
+  arguments.ints = {program.ints + task.ints.begin,
+                    task.ints.end - task.ints.begin};
+  arguments.reals = {program.reals + task.reals.begin,
+                     task.reals.end - task.reals.begin};
+  arguments.kernel = task.kernel;
+  arguments.rank = rank;
+  arguments.ranks = ranks;
+  arguments.workspace = &workspace;
+  CIUIC_TRY_ASSIGN(made.operation, makeHostOperation(arguments));
+  made.task = &task;
+  made.timeKind = timeKindOf(task);
+  if (task.skipView >= 0) {
+    const abi::View &skip = program.views[task.skipView];
+    if (memory.arenaOf(skip) != abi::Arena::Host)
+      return Status::invalid("a host task that device memory skips");
+    made.skip = memory.resolve(skip, rank).as<const float>();
+  }
+  return made;
+}
+
+Result<HostTasks::Chain *> HostTasks::add(const abi::Program &program,
+                                          std::span<const uint32_t> tasks,
+                                          uint32_t rank) {
+  auto chain = std::make_unique<Chain>();
+  chain->owner = impl.get();
+  chain->rank = rank;
+  Status status;
+  impl->arena.execute([&] {
+    for (uint32_t t : tasks) {
+      auto made = impl->prepare(program, program.tasks[t], rank);
+      if (!made.ok()) {
+        status = made.takeStatus().during([&] {
+          return "preparing task " + std::to_string(t) + " " +
+                 quote(program.tasks[t].name) + " of program " +
+                 quote(program.name);
+        });
+        return;
+      }
+      chain->tasks.push_back(std::move(*made));
+    }
+    Chain *all = chain.get();
+    for (HostTask &task : chain->tasks) {
+      bool last = &task == &chain->tasks.back();
+      chain->nodes.emplace_back(*impl->graph,
+                                [this_ = impl.get(), all, &task,
+                                 last](const tbb::flow::continue_msg &message) {
+                                  this_->execute(task, *all);
+                                  if (last)
+                                    this_->finish(*all);
+                                  return message;
+                                });
+    }
+    for (size_t i = 1; i < chain->nodes.size(); ++i)
+      tbb::flow::make_edge(chain->nodes[i - 1], chain->nodes[i]);
+  });
+  CIUIC_TRY(std::move(status));
+  impl->chains.push_back(std::move(chain));
+  return impl->chains.back().get();
+}
+
+void HostTasks::release(Chain *chain) {
+  Impl &impl = *chain->owner;
+  chain->token = hostaccess::released();
+  {
+    std::scoped_lock lock(impl.state.mutex);
+    ++impl.running;
+  }
+  // Enqueued, since a message put from here could have to wait for a thread.
+  impl.arena.enqueue(
+      [chain] { chain->nodes.front().try_put(tbb::flow::continue_msg()); });
+}
+
+void HostTasks::Impl::execute(const HostTask &task, const Chain &chain) {
+  // After a failure the chains drain without doing anything.
+  if (state.failed())
+    return;
+  auto isWritten = [&](size_t view) {
+    return view < 32 && (writtenViews(task.task->kind) >> view & 1);
+  };
+  if (task.skip) {
+    hostaccess::touches(chain.token, task.skip, sizeof(float), false,
+                        task.task->name);
+    if (*task.skip != 0.0f)
+      return;
+  }
+  for (size_t i = 0; i < task.views.size(); ++i) {
+    const Tensor &view = task.views[i];
+    for (int64_t row = 0; row < (view.isDense() ? 1 : view.rows()); ++row)
+      hostaccess::touches(chain.token,
+                          view.as<std::byte>() +
+                              row * view.strides[0] *
+                                  static_cast<int64_t>(byteSize(view.dtype)),
+                          static_cast<size_t>(view.isDense() ? view.elements()
+                                                             : view.columns()) *
+                              byteSize(view.dtype),
+                          isWritten(i), task.task->name);
+  }
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = timing ? Clock::now() : Clock::time_point();
+  Status status;
+  try {
+    status = task.operation->run();
+  } catch (const std::exception &error) {
+    status = Status::machine(error.what());
+  }
+  if (!status.ok())
+    return state.fail(std::move(status).during([&] {
+      return "running task " + quote(task.task->name) + " of rank " +
+             std::to_string(chain.rank);
+    }));
+  executed[static_cast<size_t>(task.task->kind)].fetch_add(
+      1, std::memory_order_relaxed);
+  if (timing)
+    nanoseconds[static_cast<size_t>(task.timeKind)].fetch_add(
+        static_cast<uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
+                                                                 begin)
+                .count()),
+        std::memory_order_relaxed);
+}
+
+void HostTasks::Impl::finish(Chain &chain) {
+  uint32_t local = chain.rank - memory.ranks().first;
+  {
+    std::scoped_lock lock(state.mutex);
+    PerRank &mine = perRank[local];
+    mine.token = chain.token;
+    uint32_t value = state.failed() ? mine.expected.load() : ++mine.done;
+    hostaccess::signals(
+        chain.token,
+        reinterpret_cast<const uint32_t *>(flags.base() + local * flagStride),
+        value);
+    flagOf(local).store(value, std::memory_order_release);
+    --running;
+  }
+  state.changed.notify_all();
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+HostTasks::HostTasks(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+HostTasks::~HostTasks() = default;
+
+Result<std::unique_ptr<HostTasks>> HostTasks::create(MachineState &state,
+                                                     const CudaMemory &memory,
+                                                     const CudaDevice &device,
+                                                     uint32_t ranks,
+                                                     int threads, bool timing) {
+  auto impl = std::make_unique<Impl>(state, memory, ranks, threads, timing);
+  CIUIC_TRY_ASSIGN(impl->flags, PinnedArena::allocate(
+                                    device, memory.ranks().count * flagStride,
+                                    "the flags of host tasks"));
+  return std::unique_ptr<HostTasks>(new HostTasks(std::move(impl)));
+}
+
+Status HostTasks::commit() { return impl->workspace.commit(impl->threads); }
+
+uint32_t HostTasks::expect(uint32_t rank) {
+  return ++impl->perRank[rank - impl->memory.ranks().first].expected;
+}
+
+const uint32_t *HostTasks::flag(uint32_t rank) const {
+  uint32_t local = rank - impl->memory.ranks().first;
+  return reinterpret_cast<const uint32_t *>(impl->flags.base() +
+                                            local * flagStride);
+}
+
+bool HostTasks::reached(uint32_t rank, uint32_t value) const {
+  uint32_t local = rank - impl->memory.ranks().first;
+  uint32_t flag = impl->flagOf(local).load(std::memory_order_acquire);
+  return static_cast<int32_t>(flag - value) >= 0;
+}
+
+uint64_t HostTasks::token(uint32_t rank) const {
+  return impl->perRank[rank - impl->memory.ranks().first].token;
+}
+
+void HostTasks::letGo() {
+  {
+    std::scoped_lock lock(impl->state.mutex);
+    for (uint32_t local = 0; local < impl->perRank.size(); ++local)
+      impl->flagOf(local).store(impl->perRank[local].expected.load(),
+                                std::memory_order_release);
+  }
+  impl->state.changed.notify_all();
+}
+
+int HostTasks::threads() const { return impl->threads; }
+uint64_t HostTasks::scratchBytes() const { return impl->workspace.bytes(); }
+
+uint64_t HostTasks::executed(abi::TaskKind kind) const {
+  return impl->executed[static_cast<size_t>(kind)].load();
+}
+
+void HostTasks::takeTimes(TimeTable &table) {
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i] += static_cast<double>(impl->nanoseconds[i].exchange(0)) * 1e-9;
+}
+
+} // namespace ciuic::rt

@@ -1,0 +1,75 @@
+//===- HostTasks.h - The CPU's part of a device program ---------*- C++ -*-===//
+//
+// Host tasks (the CPU's optimizer, the scalars it needs) are nodes of one TBB
+// flow graph: a chain of nodes a stretch. A chain starts when release() is
+// called, from a CUDA host function, and ends by counting up its rank's flag,
+// for which a stream waits. The chains of a rank run one after another.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CIUIC_RUNTIME_TASK_CUDA_HOSTTASKS_H
+#define CIUIC_RUNTIME_TASK_CUDA_HOSTTASKS_H
+
+#include "runtime/abi/Program.h"
+#include "runtime/kernels/host/Operation.h"
+#include "runtime/task/Machine.h"
+#include "runtime/task/cuda/CudaMemory.h"
+#include "runtime/task/cuda/MachineState.h"
+
+#include <memory>
+#include <span>
+
+namespace ciuic::rt {
+
+class HostTasks {
+public:
+  /// `localRanks` ranks of a job of `ranks`; 0 threads: one a processor.
+  static Result<std::unique_ptr<HostTasks>>
+  create(MachineState &state, const CudaMemory &memory,
+         const CudaDevice &device, uint32_t ranks, int threads, bool timing);
+  ~HostTasks();
+
+  /// A stretch made ready.
+  class Chain;
+
+  /// Prepares tasks of a rank; before any is released. Code::Invalid for kinds
+  /// that only devices run.
+  Result<Chain *> add(const abi::Program &program,
+                      std::span<const uint32_t> tasks, uint32_t rank);
+
+  /// Sets scratch aside, after the last add().
+  Status commit();
+
+  /// Counts a chain that will be released for `rank`: what its flag will be
+  /// when that chain is done.
+  uint32_t expect(uint32_t rank);
+
+  /// Starts a chain and returns at once. Calls nothing of CUDA.
+  static void release(Chain *chain);
+
+  /// In pinned memory.
+  const uint32_t *flag(uint32_t rank) const;
+
+  /// Whether a rank's flag has come to `value`.
+  bool reached(uint32_t rank, uint32_t value) const;
+
+  /// Under CIUIC_CUDA_ON_HOST: what the last chain of a rank is known by.
+  uint64_t token(uint32_t rank) const;
+
+  /// Lets all streams go on that wait for a flag: something failed.
+  void letGo();
+
+  int threads() const;
+  uint64_t scratchBytes() const;
+  uint64_t executed(abi::TaskKind kind) const;
+  /// Adds seconds, summed over ranks, since the last call.
+  void takeTimes(TimeTable &table);
+
+private:
+  class Impl;
+  explicit HostTasks(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace ciuic::rt
+
+#endif // CIUIC_RUNTIME_TASK_CUDA_HOSTTASKS_H
