@@ -42,6 +42,18 @@ template <typename T> __device__ inline T shuffleDown(T x, unsigned by) {
   return __shfl_down_sync(kWholeWarp, x, by);
 }
 
+/// Whether `x` holds on any lane.
+__device__ inline bool anyLane(bool x) {
+#ifdef CIUIC_CUDA_ON_HOST
+  int any = x;
+  for (int lanes = 16; lanes > 0; lanes /= 2)
+    any |= shuffleXor(any, lanes);
+  return any != 0;
+#else
+  return __any_sync(kWholeWarp, x);
+#endif
+}
+
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
