@@ -1,8 +1,10 @@
 //===- PlanPrinter.cpp - Prints the plan for people and tools -------------===//
 #include "passes/Codegen/PlanPrinter.h"
+#include "dialect/Comm/Comm.h"
 #include "dialect/Train/Train.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/Peak.h"
+#include "passes/Sched/ProgramLives.h"
 
 using namespace mlir;
 using namespace ciuic;
@@ -38,6 +40,32 @@ static std::string contentOf(BufferOp buffer, SymbolTable &symbols,
   return buffer.getProgram() ? "activation" : "input";
 }
 
+/// What the transients that collectives and scratch stand for hold, by name.
+static llvm::DenseMap<StringAttr, StringRef>
+transientContents(ModuleOp module) {
+  llvm::DenseMap<StringAttr, StringRef> contents;
+  auto note = [&](Attribute view, StringRef holds) {
+    contents[cast<ViewAttr>(view).getBuffer().getAttr()] = holds;
+  };
+  for (auto program : module.getOps<ProgramOp>())
+    for (auto task : program.getBody().getOps<TaskOp>()) {
+      if (task.getScratch())
+        note(*task.getScratch(), "scratch");
+      ArrayAttr views = task.getViews();
+      if (views.size() < 2)
+        continue;
+      if (task.getKind() == Kind::AllGather) {
+        note(views[1], "gathered");
+      } else if (task.getKind() == Kind::ReduceScatter ||
+                 (task.getKind() == Kind::AllReduce &&
+                  program.getSymName().starts_with("micro"))) {
+        note(views[0], "partial gradient");
+        note(views[1], "reduced gradient");
+      }
+    }
+  return contents;
+}
+
 static StringRef labelOf(BufferOp buffer) {
   StringRef name = buffer.getSymName();
   name.consume_front("buf.");
@@ -61,29 +89,98 @@ static json::Object printPeak(ArrayRef<Lifetime> lifetimes,
                       {"holders", std::move(holders)}};
 }
 
+/// "64x32xbf16"
+static std::string typeOf(RankedTensorType type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (int64_t size : type.getShape())
+    os << size << "x";
+  os << type.getElementType();
+  return text;
+}
+
+static int64_t elementBytes(RankedTensorType type) {
+  return type.getElementTypeBitWidth() / 8;
+}
+
+/// Where each parameter of the model lies in its bucket, in elements.
+static json::Array printParameters(ModuleOp module) {
+  json::Array parameters;
+  for (auto state : module.getOps<train::StateOp>())
+    if (state.getBucket())
+      parameters.push_back(json::Object{
+          {"name", state.getSymName()},
+          {"bucket", *state.getBucket()},
+          {"at", static_cast<int64_t>(state.getOffset().value_or(0))},
+          {"elements", state.getTensorType().getNumElements()},
+          {"type", typeOf(state.getTensorType())},
+          {"trainable", state.getTrainable()}});
+  return parameters;
+}
+
+static json::Array printBuckets(ModuleOp module) {
+  json::Array buckets;
+  for (auto bucket : module.getOps<comm::BucketOp>())
+    buckets.push_back(
+        json::Object{{"name", bucket.getSymName()},
+                     {"elements", static_cast<int64_t>(bucket.getElements())},
+                     {"chunk", static_cast<int64_t>(bucket.getChunk())}});
+  return buckets;
+}
+
+/// What a buffer's state says of it.
+static void addState(json::Object &row, BufferOp buffer, SymbolTable &symbols) {
+  auto state = symbols.lookup<train::StateOp>(*buffer.getState());
+  if (!state)
+    return;
+  row["state"] = state.getSymName();
+  if (state.getSlot())
+    row["slot"] = *state.getSlot();
+  if (state.getOf())
+    row["bucket"] = *state.getOf();
+  row["sharded"] = state.getSharded();
+  row["element_bytes"] = elementBytes(state.getTensorType());
+}
+
 json::Value codegen::memoryPlan(ModuleOp module) {
+  constexpr Arena arenas[] = {Arena::Device, Arena::Host};
   SymbolTable symbols(module);
   llvm::DenseMap<StringAttr, Lifetime> lives;
   json::Object peaks;
+  int64_t bounds[2] = {0, 0};
   for (auto program : module.getOps<ProgramOp>()) {
-    TaskOrder order(program, /*withEvents=*/false);
+    TaskOrder order(program, /*withEvents=*/true);
     SmallVector<Lifetime> lifetimes = lifetimesOf(order, symbols);
     for (Lifetime life : lifetimes)
       lives[life.buffer.getSymNameAttr()] = life;
-    peaks[program.getSymName()] = json::Object{
-        {"device", printPeak(lifetimes, order.tasks(), Arena::Device)},
-        {"host", printPeak(lifetimes, order.tasks(), Arena::Host)}};
+    json::Object byArena;
+    for (auto [arena, bound] : llvm::zip(arenas, bounds)) {
+      int64_t bytes = findLives(order, symbols, arena).bound.bytes;
+      bound = std::max(bound, bytes);
+      json::Object peak = printPeak(lifetimes, order.tasks(), arena);
+      peak["live_bound"] = bytes;
+      byArena[stringifyArena(arena)] = std::move(peak);
+    }
+    peaks[program.getSymName()] = std::move(byArena);
   }
 
   llvm::DenseSet<StringAttr> scratch = scratchOf(module);
   json::Array buffers;
+  auto contents = transientContents(module);
   for (auto buffer : module.getOps<BufferOp>()) {
+    std::string holds = contentOf(buffer, symbols, scratch);
+    if (buffer.getProgram())
+      if (auto it = contents.find(buffer.getSymNameAttr());
+          it != contents.end())
+        holds = it->second.str();
     json::Object row{
         {"name", labelOf(buffer)},
-        {"holds", contentOf(buffer, symbols, scratch)},
+        {"holds", holds},
         {"arena", stringifyArena(buffer.getArena())},
         {"bytes", static_cast<int64_t>(buffer.getBytes())},
         {"offset", static_cast<int64_t>(buffer.getAt().value_or(0))}};
+    if (buffer.getState())
+      addState(row, buffer, symbols);
     if (buffer.getProgram()) {
       row["program"] = *buffer.getProgram();
       if (auto it = lives.find(buffer.getSymNameAttr()); it != lives.end()) {
@@ -93,12 +190,52 @@ json::Value codegen::memoryPlan(ModuleOp module) {
     }
     buffers.push_back(std::move(row));
   }
+
+  json::Object live, fragmentation;
+  for (auto [arena, bound] : llvm::zip(arenas, bounds)) {
+    StringRef name = stringifyArena(arena);
+    int64_t least = lastingBytes(module, arena) + bound;
+    live[name] = least;
+    fragmentation[name] =
+        arenaBytes(module, arena == Arena::Device ? kDeviceArena : kHostArena) -
+        least;
+  }
   return json::Object{
       {"ranks", getRanks(module)},
       {"device_arena_bytes", arenaBytes(module, kDeviceArena)},
       {"host_arena_bytes_a_rank", arenaBytes(module, kHostArena)},
+      {"live_bound", std::move(live)},
+      {"fragmentation", std::move(fragmentation)},
       {"peaks", std::move(peaks)},
+      {"buckets", printBuckets(module)},
+      {"parameters", printParameters(module)},
       {"buffers", std::move(buffers)}};
+}
+
+/// What a task reads and writes of which buffers.
+static json::Array printViews(TaskOp task) {
+  json::Array views;
+  auto add = [&](ViewAttr view, StringRef access) {
+    StringRef name = view.getBuffer().getValue();
+    name.consume_front("buf.");
+    json::Object row{{"buffer", name},
+                     {"access", access},
+                     {"offset", view.getOffset()},
+                     {"bytes", view.getBytes()},
+                     {"element_bytes", elementBytes(view.getType())}};
+    if (view.getRankStride() != 0)
+      row["rank_stride"] = view.getRankStride();
+    views.push_back(std::move(row));
+  };
+  for (Attribute attr : task.getViews()) {
+    auto view = cast<ViewAttr>(attr);
+    add(view, stringifyAccess(view.getAccess()));
+  }
+  if (task.getSkip())
+    add(*task.getSkip(), "skip");
+  if (task.getScratch())
+    add(*task.getScratch(), "scratch");
+  return views;
 }
 
 json::Value codegen::schedulePlan(ModuleOp module) {
@@ -120,7 +257,8 @@ json::Value codegen::schedulePlan(ModuleOp module) {
                        {"kind", stringifyKind(task.getKind())},
                        {"stream", stringifyStream(task.getStream())},
                        {"waits", std::move(waits)},
-                       {"bytes", bytes}};
+                       {"bytes", bytes},
+                       {"views", printViews(task)}};
       if (task.getKernel())
         row["kernel"] = *task.getKernel();
       if (task.getScratch())

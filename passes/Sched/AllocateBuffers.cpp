@@ -2,9 +2,9 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
-#include "passes/Sched/BufferOrder.h"
+#include "passes/Sched/PackBuffers.h"
 #include "passes/Sched/Passes.h"
-#include "passes/Sched/Peak.h"
+#include "passes/Sched/ProgramLives.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -13,6 +13,9 @@ namespace ciuic::sched {
 #include "passes/Sched/Passes.h.inc"
 
 using namespace mlir;
+
+/// A packing within one of this many parts of the least possible will do.
+static constexpr int64_t kTolerance = 1000;
 
 /// "12.3 MB" for people; messages also give the exact bytes.
 static std::string inUnits(int64_t bytes) {
@@ -33,7 +36,7 @@ static StringRef labelOf(BufferOp buffer) {
   return name;
 }
 
-/// Largest first; equal sizes by name, so that plans are reproducible.
+/// Largest first; equal sizes by name, so that messages are reproducible.
 static void sortBySize(SmallVector<BufferOp> &buffers) {
   llvm::sort(buffers, [](BufferOp a, BufferOp b) {
     if (a.getBytes() != b.getBytes())
@@ -50,9 +53,18 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     ModuleOp module = getOperation();
     OpBuilder builder(module);
     int64_t ranks = getRanks(module);
-    BufferOrder order(module);
+    SymbolTable symbols(module);
+    SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
+    SmallVector<TaskOrder> orders;
+    for (ProgramOp program : programs)
+      orders.emplace_back(program, /*withEvents=*/true);
     for (Arena arena : {Arena::Device, Arena::Host}) {
-      int64_t bytes = allocate(module, arena, order);
+      if (failed(checkTotal(module, arena)))
+        return signalPassFailure();
+      SmallVector<Transients> transients;
+      for (auto [program, order] : llvm::zip_equal(programs, orders))
+        transients.push_back({program, findLives(order, symbols, arena), 0});
+      int64_t bytes = allocate(module, arena, transients);
       bool device = arena == Arena::Device;
       module->setAttr(device ? kDeviceArena : kHostArena,
                       builder.getI64IntegerAttr(bytes));
@@ -61,95 +73,148 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
         total = INT64_MAX;
       int64_t limit = device ? deviceLimit : hostLimit;
       if (limit > 0 && total > limit) {
-        refuse(module, arena, total, limit);
+        refuse(module, arena, total, limit, transients);
         return signalPassFailure();
       }
     }
   }
 
+  /// What a program adds to the states.
+  struct Transients {
+    ProgramOp program;
+    ProgramLives lives;
+    int64_t bytes;
+  };
+
   static void place(BufferOp buffer, int64_t offset) {
     buffer.setAtAttr(Builder(buffer.getContext()).getI64IntegerAttr(offset));
   }
 
-  static int64_t sizeOf(BufferOp buffer) {
-    return llvm::alignTo(static_cast<int64_t>(buffer.getBytes()),
-                         kBufferAlignment);
-  }
-
-  /// Places all buffers of `arena`; returns its bytes.
-  int64_t allocate(ModuleOp module, Arena arena, const BufferOrder &order) {
-    int64_t base = 0;
-    llvm::MapVector<StringAttr, SmallVector<BufferOp>> transients;
+  /// Sums of bytes are not checked for overflow after this.
+  static LogicalResult checkTotal(ModuleOp module, Arena arena) {
+    constexpr int64_t most = int64_t(1) << 60;
+    int64_t total = 0;
     for (auto buffer : module.getOps<BufferOp>()) {
       if (buffer.getArena() != arena)
         continue;
-      if (buffer.getProgram()) {
-        transients[buffer.getProgramAttr().getAttr()].push_back(buffer);
-        continue;
-      }
-      place(buffer, base);
-      base += sizeOf(buffer);
+      total += storedBytes(buffer);
+      if (total > most)
+        return module.emitError()
+               << "the buffers of the " << stringifyArena(arena)
+               << " arena hold more than 2^60 bytes";
     }
-    int64_t peak = base;
-    for (auto &[program, buffers] : transients) {
-      int64_t bytes = pack(buffers, base, order);
-      remark::analysis(module.getLoc(),
-                       remark::RemarkOpts::name("Allocated").category("memory"))
-          << remark::add("program {0}, {1}: {2} bytes in {3} buffers over {4} "
-                         "bytes of state",
-                         program.getValue(), stringifyArena(arena), bytes,
-                         buffers.size(), base);
-      peak = std::max(peak, base + bytes);
-    }
-    return peak;
+    return success();
   }
 
-  /// Greedy by size; returns the bytes above `base`.
-  static int64_t pack(SmallVector<BufferOp> &buffers, int64_t base,
-                      const BufferOrder &order) {
-    sortBySize(buffers);
-    struct Placed {
-      int64_t begin, end;
-      BufferOp buffer;
-    };
-    SmallVector<Placed> placed; // By rising begin.
-    int64_t peak = base;
-    for (BufferOp buffer : buffers) {
-      int64_t size = sizeOf(buffer), offset = base;
-      for (const Placed &other : placed) {
-        if (other.end <= offset)
-          continue;
-        if (other.begin >= offset + size)
-          break; // Later ones begin later still.
-        if (!order.areOrdered(buffer, other.buffer))
-          offset = other.end;
-      }
-      place(buffer, offset);
-      Placed entry{offset, offset + size, buffer};
-      placed.insert(llvm::upper_bound(placed, entry,
-                                      [](const Placed &a, const Placed &b) {
-                                        return a.begin < b.begin;
-                                      }),
-                    entry);
-      peak = std::max(peak, offset + size);
+  /// Places all buffers of `arena`; returns its bytes.
+  static int64_t allocate(ModuleOp module, Arena arena,
+                          MutableArrayRef<Transients> transients) {
+    int64_t base = 0;
+    for (auto buffer : module.getOps<BufferOp>()) {
+      if (buffer.getArena() != arena || buffer.getProgram())
+        continue;
+      place(buffer, base);
+      base += storedBytes(buffer);
     }
-    return peak - base;
+    // One that no task touches shares its bytes with all the others.
+    int64_t most = base;
+    for (auto buffer : module.getOps<BufferOp>()) {
+      if (buffer.getArena() != arena || !buffer.getProgram())
+        continue;
+      place(buffer, base);
+      most = std::max(most, base + storedBytes(buffer));
+    }
+
+    // The largest first: the others need only stay below it.
+    SmallVector<Transients *> bySize;
+    int64_t bound = most - base;
+    for (Transients &program : transients) {
+      bySize.push_back(&program);
+      bound = std::max(bound, program.lives.bound.bytes);
+    }
+    llvm::stable_sort(bySize, [](Transients *a, Transients *b) {
+      return a->lives.bound.bytes > b->lives.bound.bytes;
+    });
+    int64_t top = bound + (base + bound) / kTolerance;
+    for (Transients *program : bySize) {
+      pack(*program, base, top);
+      top = std::max(top, program->bytes);
+      most = std::max(most, base + program->bytes);
+    }
+    for (Transients &program : transients)
+      if (!program.lives.buffers.empty())
+        remark::analysis(
+            module.getLoc(),
+            remark::RemarkOpts::name("Allocated").category("memory"))
+            << remark::add("program {0}, {1}: {2} bytes in {3} buffers over "
+                           "{4} bytes of state, {5} live at once",
+                           program.program.getSymName(), stringifyArena(arena),
+                           program.bytes, program.lives.buffers.size(), base,
+                           program.lives.bound.bytes);
+    if (most > 0)
+      remark::analysis(
+          module.getLoc(),
+          remark::RemarkOpts::name("Fragmentation").category("memory"))
+          << remark::add("{0} arena: {1} bytes, {2} live at once, {3} lost "
+                         "({4:f2} %)",
+                         stringifyArena(arena), most, base + bound,
+                         most - base - bound,
+                         100.0 * (most - base - bound) / (base + bound));
+    return most;
+  }
+
+  /// Packs a program above `base` in about `enough` bytes.
+  static void pack(Transients &program, int64_t base, int64_t enough) {
+    ArrayRef<BufferOp> buffers = program.lives.buffers;
+    SmallVector<StringRef> names;
+    for (BufferOp buffer : buffers)
+      names.push_back(buffer.getSymName());
+    PackOptions options;
+    options.enough = enough;
+    const Lives &lives = program.lives.lives;
+    Packing packing = packBuffers(lives, lives.findConflicts(), names, options);
+    for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
+      place(buffer, base + offset);
+    program.bytes = packing.bytes;
+  }
+
+  /// The task at which most bytes of these buffers are live.
+  static TaskOp findTask(const Transients &program) {
+    ArrayRef<uint32_t> holders = program.lives.bound.holders;
+    ProgramOp of = program.program;
+    SmallVector<TaskOp> tasks(of.getBody().getOps<TaskOp>());
+    SmallVector<int64_t> change(tasks.size() + 1, 0);
+    for (uint32_t i : holders) {
+      const Life &life = program.lives.lives[i];
+      change[life.first] += life.bytes;
+      change[life.last + 1] -= life.bytes;
+    }
+    TaskOp at;
+    int64_t live = 0, most = 0;
+    for (auto [task, bytes] : llvm::zip(tasks, change)) {
+      live += bytes;
+      if (live > most) {
+        most = live;
+        at = task;
+      }
+    }
+    return at;
   }
 
   /// Says by how much the job is too large, and who holds most at the peak.
-  static void refuse(ModuleOp module, Arena arena, int64_t needs, int64_t has) {
+  static void refuse(ModuleOp module, Arena arena, int64_t needs, int64_t has,
+                     ArrayRef<Transients> transients) {
     bool device = arena == Arena::Device;
-    SymbolTable symbols(module);
-    Peak peak;
+    const Transients *largest = nullptr;
+    for (const Transients &program : transients)
+      if (!largest || program.bytes > largest->bytes)
+        largest = &program;
     TaskOp at;
-    for (auto program : module.getOps<ProgramOp>()) {
-      TaskOrder order(program, /*withEvents=*/false);
-      Peak here =
-          findPeak(lifetimesOf(order, symbols), order.tasks().size(), arena);
-      if (here.bytes > peak.bytes) {
-        peak = here;
-        at = order.tasks()[here.task];
-      }
+    SmallVector<BufferOp> holders;
+    if (largest) {
+      at = findTask(*largest);
+      for (uint32_t i : largest->lives.bound.holders)
+        holders.push_back(largest->lives.buffers[i]);
     }
     InFlightDiagnostic diag = module.emitError()
                               << "does not fit: needs " << inUnits(needs)
@@ -160,7 +225,6 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     diag << ", has " << inUnits(has) << " (" << has << " bytes)";
 
     // States are held all the time; the rest at the peak.
-    SmallVector<BufferOp> holders = peak.holders;
     for (auto buffer : module.getOps<BufferOp>())
       if (buffer.getArena() == arena && !buffer.getProgram())
         holders.push_back(buffer);

@@ -106,9 +106,16 @@ def AllocateBuffersPass
     States, inputs and constants come first in their arena. The buffers of a
     program follow; two of them share bytes only if every task that touches
     the one comes before every task that touches the other in the order that
-    streams and events give. Largest first, each at the lowest offset that is
-    free (greedy by size; Pisarchyk and Lee, 2020). Programs never run at the
-    same time, so they share the same bytes.
+    streams and events give. Programs never run at the same time, so they share
+    the same bytes.
+
+    The least bytes that a program can take are those of the heaviest set of
+    buffers that may all be live at once, found exactly (as a flow). Buffers
+    are placed one by one at the lowest offset that is free; several orders are
+    tried, largest first among them (Pisarchyk and Lee, 2020), and the best are
+    improved by local search until the arena is within a thousandth of the
+    least, or a bounded number of tries is used up. The result depends on the
+    module alone. A remark tells what is lost to fragmentation.
 
     The size of each arena becomes the module attribute
     `sched.arena.device` and `sched.arena.host`, in bytes.

@@ -62,3 +62,18 @@ void TaskOrder::finish(unsigned task) {
   clock[stream] = position[task]; // All earlier ones of the stream.
   last[stream] = task;
 }
+
+Life TaskOrder::lifeOf(llvm::ArrayRef<Touch> touches) const {
+  Life life;
+  life.first = UINT32_MAX;
+  life.start.fill(INT32_MAX);
+  for (const Touch &touch : touches) {
+    unsigned stream = streamOf(touch.task);
+    life.first = std::min(life.first, touch.task);
+    life.last = std::max(life.last, touch.task);
+    life.end[stream] = std::max(life.end[stream], positionOf(touch.task) + 1);
+    for (unsigned s = 0; s < kStreams; ++s)
+      life.start[s] = std::min(life.start[s], clockOf(touch.task)[s]);
+  }
+  return life;
+}

@@ -10,13 +10,10 @@
 #define CIUIC_PASSES_SCHED_TASKORDER_H
 
 #include "dialect/Sched/Sched.h"
+#include "passes/Sched/Lives.h"
 #include "llvm/ADT/MapVector.h"
-#include <array>
 
 namespace ciuic::sched {
-
-inline constexpr unsigned kStreams = 6;
-using Clock = std::array<int32_t, kStreams>;
 
 /// Bytes of a buffer that a task touches, over all ranks.
 struct Touch {
@@ -56,6 +53,10 @@ public:
   }
   int32_t positionOf(unsigned task) const { return position[task]; }
   const Clock &clockOf(unsigned task) const { return clocks[task]; }
+
+  /// From the first start of a task that touches a buffer until all are done;
+  /// the buffer's bytes are left to the caller.
+  Life lifeOf(llvm::ArrayRef<Touch> touches) const;
 
 private:
   llvm::SmallVector<TaskOp> list;

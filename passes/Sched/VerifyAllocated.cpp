@@ -23,7 +23,10 @@ struct VerifyAllocated : impl::VerifyAllocatedPassBase<VerifyAllocated> {
     ModuleOp module = getOperation();
     StringRef name = arena == Arena::Device ? kDeviceArena : kHostArena;
     auto size = module->getAttrOfType<IntegerAttr>(name);
-    SmallVector<BufferOp> buffers;
+    // Programs never run at the same time: each is checked for itself, with
+    // what lives all the time.
+    SmallVector<Place> lasting;
+    llvm::MapVector<StringAttr, SmallVector<Place>> programs;
     for (auto buffer : module.getOps<BufferOp>()) {
       if (buffer.getArena() != arena)
         continue;
@@ -34,24 +37,55 @@ struct VerifyAllocated : impl::VerifyAllocatedPassBase<VerifyAllocated> {
                << "ends at byte " << end(buffer) << " of the "
                << stringifyArena(arena) << " arena, which has "
                << (size ? size.getInt() : 0);
-      buffers.push_back(buffer);
+      Place place{static_cast<int64_t>(*buffer.getAt()), end(buffer),
+                  order.find(buffer), buffer};
+      if (buffer.getProgram())
+        programs[buffer.getProgramAttr().getAttr()].push_back(place);
+      else
+        lasting.push_back(place);
     }
-    llvm::sort(buffers,
-               [](BufferOp a, BufferOp b) { return *a.getAt() < *b.getAt(); });
+    if (failed(verify(lasting)))
+      return failure();
+    for (auto &[program, places] : programs) {
+      SmallVector<Place> all = lasting;
+      all.append(places);
+      if (failed(verify(all)))
+        return failure();
+    }
+    return success();
+  }
+
+  struct Place {
+    int64_t begin, end;
+    const Life *life; ///< Null: all the time, or never.
+    BufferOp buffer;
+
+    bool isLasting() { return !buffer.getProgram(); }
+  };
+
+  static bool areOrdered(Place &a, Place &b) {
+    if (a.life && b.life)
+      return a.life->isBefore(*b.life) || b.life->isBefore(*a.life);
+    return !a.isLasting() && !b.isLasting();
+  }
+
+  static LogicalResult verify(SmallVector<Place> &places) {
+    llvm::stable_sort(places, [](const Place &a, const Place &b) {
+      return a.begin < b.begin;
+    });
     // Only neighbours whose bytes meet need looking at.
-    for (auto [i, buffer] : llvm::enumerate(buffers))
-      for (BufferOp next : ArrayRef(buffers).drop_front(i + 1)) {
-        if (static_cast<int64_t>(*next.getAt()) >= end(buffer))
+    for (auto [i, place] : llvm::enumerate(places))
+      for (Place &next : MutableArrayRef(places).drop_front(i + 1)) {
+        if (next.begin >= place.end)
           break;
-        if (order.areOrdered(buffer, next))
+        if (areOrdered(place, next))
           continue;
-        InFlightDiagnostic diag = next.emitOpError()
-                                  << "at bytes [" << *next.getAt() << ", "
-                                  << end(next) << ") overlaps @"
-                                  << buffer.getSymName() << " at ["
-                                  << *buffer.getAt() << ", " << end(buffer)
-                                  << "), and both may be live at once";
-        diag.attachNote(buffer.getLoc()) << "the other buffer is here";
+        InFlightDiagnostic diag =
+            next.buffer.emitOpError()
+            << "at bytes [" << next.begin << ", " << next.end << ") overlaps @"
+            << place.buffer.getSymName() << " at [" << place.begin << ", "
+            << place.end << "), and both may be live at once";
+        diag.attachNote(place.buffer.getLoc()) << "the other buffer is here";
         return diag;
       }
     return success();

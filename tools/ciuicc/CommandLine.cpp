@@ -19,7 +19,8 @@ struct Settings {
   CompileOptions compile;
   TrainSettings training;
   std::string deviceMemory, hostMemory, precision;
-  std::string what, name, checkpoint, exportFolder, bundle;
+  InspectOptions inspect;
+  std::string checkpoint, exportFolder, bundle;
   std::string configFile, configModel;
   bool strict = false;
 };
@@ -233,12 +234,18 @@ int tool::runCommandLine(int argc, char **argv) {
                    "--model llama/ --config ds_config.json --data corpus/");
 
   CLI::App *inspect = app.add_subcommand("inspect", "Show what a bundle holds");
-  inspect->add_option("bundle", s.bundle, "The compiled job")->required();
+  inspect->add_option("bundle", s.inspect.bundle, "The compiled job")
+      ->required();
   inspect->add_option(
-      "what", s.what,
+      "what", s.inspect.what,
       "config, memory, schedule, comm, kernels, phase or param");
-  inspect->add_option("name", s.name, "Of the phase or parameter");
+  inspect->add_option("name", s.inspect.name, "Of the phase or parameter");
+  inspect->add_option("--at", s.inspect.at,
+                      "Of memory: what is live at this task, by its number or "
+                      "name, such as micro_first:120");
+  inspect->add_flag("--csv", s.inspect.csv, "Of memory: a line a buffer");
   inspect->footer("Examples:\n  ciuicc inspect job memory\n  ciuicc inspect "
+                  "job memory --at micro_first:120 --csv\n  ciuicc inspect "
                   "job phase shard\n  ciuicc inspect job param "
                   "model.layers.0.mlp.up_proj.weight");
 
@@ -310,7 +317,7 @@ int tool::runCommandLine(int argc, char **argv) {
                  {given, argv + argc});
   }
   if (*inspect)
-    return runInspect(s.bundle, s.what, s.name);
+    return runInspect(s.inspect);
   if (*configure) {
     if (!finishCompile(s))
       return 2;

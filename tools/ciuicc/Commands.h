@@ -53,10 +53,15 @@ int runTrainCommand(const TrainSettings &settings,
 int runConfig(const std::string &file, const std::string &model,
               const config::Overrides &overrides, bool strict);
 
-/// `what`: config, memory, schedule, comm, kernels, phase or param; `name`
-/// goes with the last two.
-int runInspect(const std::string &bundle, const std::string &what,
-               const std::string &name);
+struct InspectOptions {
+  std::string bundle;
+  std::string what; ///< config, memory, schedule, comm, kernels, phase, param.
+  std::string name; ///< Of the phase or parameter.
+  std::string at;   ///< Of memory: the task at which; empty: all over.
+  bool csv = false; ///< Of memory: as a table of commas.
+};
+
+int runInspect(const InspectOptions &options);
 
 int runExport(const std::string &checkpoint, const std::string &folder,
               const std::string &bundle, rt::DType dtype,

@@ -86,6 +86,22 @@ sched.program @q {
 
 // -----
 
+// No single order of size, first or last task is best for all: here the largest
+// first would put @d on top, at 768 (1280 in all), but 1024 bytes will do.
+// CHECK: module attributes {sched.arena.device = 1024 : i64
+sched.buffer @a 256 bytes in device of @p
+sched.buffer @b 512 bytes in device of @p
+sched.buffer @c 512 bytes in device of @p
+sched.buffer @d 512 bytes in device of @p
+sched.program @p {
+  %0 = sched.task zero "a" on compute [#sched.view<write @a [0] : tensor<64xf32>>]
+  %1 = sched.task copy "b" on compute [#sched.view<read @a [0] : tensor<64xf32>>, #sched.view<write @b [0] : tensor<64xf32>>]
+  %2 = sched.task copy "c" on compute [#sched.view<read @a [0] : tensor<64xf32>>, #sched.view<write @c [0] : tensor<64xf32>>]
+  %3 = sched.task copy "d" on compute [#sched.view<read @c [0] : tensor<64xf32>>, #sched.view<write @d [0] : tensor<64xf32>>]
+}
+
+// -----
+
 // Largest first: two small ones fit side by side where the large one was.
 // CHECK: module attributes {sched.arena.device = 1024 : i64
 // CHECK: sched.buffer @small.0 512 bytes in device of @p at 0

@@ -121,3 +121,19 @@ module attributes {sched.arena.device = 512 : i64, sched.arena.host = 0 : i64} {
     %0 = sched.task zero "a" on compute [#sched.view<write @w [0] : tensor<128xf32>>] scratch #sched.view<write @scratch [0] : tensor<64xi32>>
   }
 }
+
+// -----
+
+// A buffer that no task touches may lie under others of its program, but not
+// under a state.
+module attributes {sched.arena.device = 512 : i64, sched.arena.host = 0 : i64} {
+  // expected-note @+1 {{the other buffer is here}}
+  sched.buffer @w 256 bytes in device state @w at 0
+  sched.buffer @a 256 bytes in device of @p at 256
+  sched.buffer @unused 256 bytes in device of @p at 256
+  // expected-error @+1 {{overlaps @w at [0, 256), and both may be live at once}}
+  sched.buffer @unused.2 256 bytes in device of @p at 0
+  sched.program @p {
+    %0 = sched.task zero "a" on compute [#sched.view<write @a [0] : tensor<64xf32>>]
+  }
+}

@@ -1,0 +1,175 @@
+//===- PackBuffers.cpp - Offsets for buffers that share bytes -------------===//
+#include "passes/Sched/PackBuffers.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <numeric>
+#include <tuple>
+
+using namespace ciuic::sched;
+
+namespace {
+
+using Order = std::vector<uint32_t>;
+
+/// Numbers that are the same everywhere (SplitMix64; Steele et al., 2014).
+class Draw {
+public:
+  uint64_t below(uint64_t bound) {
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return (z ^ (z >> 31)) % bound;
+  }
+
+private:
+  uint64_t state = 0;
+};
+
+class Packer {
+public:
+  Packer(const Lives &lives, const Lists &conflicts,
+         llvm::ArrayRef<llvm::StringRef> names, const PackOptions &options)
+      : lives(lives), conflicts(conflicts), names(names), options(options) {}
+
+  Packing run();
+
+private:
+  bool isDone() const {
+    return best.bytes <= options.enough || visits >= options.work;
+  }
+  std::vector<Order> makeOrders() const;
+  Packing place(const Order &order);
+  void improve(Order order, Packing packing, int64_t until);
+  void keep(const Packing &packing) {
+    if (best.offsets.empty() || packing.bytes < best.bytes)
+      best = packing;
+  }
+
+  const Lives &lives;
+  const Lists &conflicts;
+  llvm::ArrayRef<llvm::StringRef> names;
+  const PackOptions &options;
+  Packing best;
+  Draw draw;
+  int64_t visits = 0;
+  std::vector<std::pair<int64_t, int64_t>> taken; ///< Scratch of place().
+};
+
+/// By rising `key`, then by name.
+template <typename Key>
+Order sortedBy(llvm::ArrayRef<llvm::StringRef> names, Key key) {
+  Order order(names.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](uint32_t a, uint32_t b) {
+    auto of = [&](uint32_t i) { return std::make_tuple(key(i), names[i]); };
+    return of(a) < of(b);
+  });
+  return order;
+}
+
+} // namespace
+
+std::vector<Order> Packer::makeOrders() const {
+  auto size = [&](uint32_t i) { return -lives[i].bytes; };
+  auto span = [&](uint32_t i) {
+    return -int64_t(lives[i].last - lives[i].first);
+  };
+  auto degree = [&](uint32_t i) { return -int64_t(conflicts[i].size()); };
+  return {
+      sortedBy(names, size),
+      // Backwards in time: the backward pass frees what the forward took, so
+      // what is taken last lies lowest and is left in one piece.
+      sortedBy(names, [&](uint32_t i) { return -int64_t(lives[i].first); }),
+      sortedBy(names, degree),
+      sortedBy(names, span),
+      sortedBy(names, [&](uint32_t i) { return -int64_t(lives[i].last); }),
+      sortedBy(names, [&](uint32_t i) { return int64_t(lives[i].first); }),
+      sortedBy(names,
+               [&](uint32_t i) { return std::make_pair(size(i), span(i)); }),
+  };
+}
+
+/// Each at the lowest free offset, in this order.
+Packing Packer::place(const Order &order) {
+  Packing packing{0, std::vector<int64_t>(order.size(), -1)};
+  for (uint32_t i : order) {
+    taken.clear();
+    for (uint32_t other : conflicts[i])
+      if (int64_t begin = packing.offsets[other]; begin >= 0)
+        taken.push_back({begin, begin + lives[other].bytes});
+    visits += conflicts[i].size() + 1;
+    llvm::sort(taken);
+    int64_t offset = 0, bytes = lives[i].bytes;
+    for (auto [begin, end] : taken) {
+      if (begin - offset >= bytes)
+        break;
+      offset = std::max(offset, end);
+    }
+    packing.offsets[i] = offset;
+    packing.bytes = std::max(packing.bytes, offset + bytes);
+  }
+  return packing;
+}
+
+void Packer::improve(Order order, Packing packing, int64_t until) {
+  std::vector<uint32_t> position(order.size()), top, earlier;
+  while (packing.bytes > options.enough && visits < until) {
+    for (auto [at, i] : llvm::enumerate(order))
+      position[i] = at;
+    visits += order.size();
+    top.clear();
+    for (uint32_t i = 0; i < order.size(); ++i)
+      if (packing.offsets[i] + lives[i].bytes == packing.bytes)
+        top.push_back(i);
+    uint32_t moved = top[draw.below(top.size())];
+    earlier.clear();
+    for (uint32_t other : conflicts[moved])
+      if (position[other] < position[moved])
+        earlier.push_back(position[other]);
+    if (earlier.empty())
+      return; // Alone it takes that many bytes.
+    // Now and then in front of all of them.
+    uint32_t to = draw.below(4) == 0 ? *llvm::min_element(earlier)
+                                     : earlier[draw.below(earlier.size())];
+    Order changed = order;
+    std::rotate(changed.begin() + to, changed.begin() + position[moved],
+                changed.begin() + position[moved] + 1);
+    Packing tried = place(changed);
+    if (tried.bytes > packing.bytes)
+      continue;
+    order = std::move(changed);
+    packing = std::move(tried);
+    keep(packing);
+  }
+}
+
+Packing Packer::run() {
+  constexpr size_t improved = 3;
+  if (lives.size() == 0)
+    return {};
+  std::vector<std::tuple<int64_t, Order, Packing>> found;
+  for (Order &order : makeOrders()) {
+    Packing packing = place(order);
+    keep(packing);
+    if (isDone())
+      return best;
+    int64_t bytes = packing.bytes;
+    found.emplace_back(bytes, std::move(order), std::move(packing));
+  }
+  llvm::stable_sort(found, [](const auto &a, const auto &b) {
+    return std::get<0>(a) < std::get<0>(b);
+  });
+  // An even share of what work is left to each.
+  for (size_t k = 0; k < improved && !isDone(); ++k) {
+    int64_t share = (options.work - visits) / int64_t(improved - k);
+    improve(std::get<1>(found[k]), std::get<2>(found[k]), visits + share);
+  }
+  return best;
+}
+
+Packing ciuic::sched::packBuffers(const Lives &lives, const Lists &conflicts,
+                                  llvm::ArrayRef<llvm::StringRef> names,
+                                  const PackOptions &options) {
+  return Packer(lives, conflicts, names, options).run();
+}

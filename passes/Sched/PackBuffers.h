@@ -1,0 +1,38 @@
+//===- PackBuffers.h - Offsets for buffers that share bytes -----*- C++ -*-===//
+#ifndef CIUIC_PASSES_SCHED_PACKBUFFERS_H
+#define CIUIC_PASSES_SCHED_PACKBUFFERS_H
+
+#include "passes/Sched/Lives.h"
+
+namespace ciuic::sched {
+
+/// Where each buffer begins, and the bytes that they take together.
+struct Packing {
+  int64_t bytes = 0;
+  std::vector<int64_t> offsets;
+};
+
+struct PackOptions {
+  int64_t enough = 0;       ///< A packing of so few bytes is not improved.
+  int64_t work = 300000000; ///< Conflicts looked at, in all.
+};
+
+/// Packs the buffers so that none that may be live at once share bytes.
+///
+/// Buffers are placed one after the other, each at the lowest offset that is
+/// free of its conflicts, so a packing is the order in which they are placed.
+/// Several orders are tried, some known (by size: Pisarchyk and Lee, 2020),
+/// then the best ones are improved by local search: of the buffers that end
+/// highest one is moved to the front of one that it conflicts with, and the
+/// move is kept unless it takes more bytes. The same input gives the same
+/// packing: the search draws from a fixed seed and is bounded by its work, not
+/// its time. At least one order is tried, whatever the work.
+///
+/// `names` breaks ties between buffers that are otherwise alike.
+Packing packBuffers(const Lives &lives, const Lists &conflicts,
+                    llvm::ArrayRef<llvm::StringRef> names,
+                    const PackOptions &options);
+
+} // namespace ciuic::sched
+
+#endif // CIUIC_PASSES_SCHED_PACKBUFFERS_H

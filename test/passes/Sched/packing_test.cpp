@@ -1,0 +1,249 @@
+//===- packing_test.cpp - Lives, their bound, and packings ----------------===//
+#include "passes/Sched/LiveBound.h"
+#include "passes/Sched/PackBuffers.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+using namespace ciuic::sched;
+
+namespace {
+
+/// Tasks on streams with random waits, and buffers that random tasks touch.
+struct Schedule {
+  Schedule(unsigned seed, unsigned tasks, unsigned buffers) : random(seed) {
+    std::array<int32_t, kStreams> counts{};
+    std::array<int, kStreams> last;
+    last.fill(-1);
+    for (unsigned task = 0; task < tasks; ++task) {
+      unsigned stream = below(3);
+      Clock clock{};
+      auto wait = [&](unsigned earlier) {
+        for (unsigned s = 0; s < kStreams; ++s)
+          clock[s] = std::max(clock[s], clocks[earlier][s]);
+        unsigned of = streams[earlier];
+        clock[of] = std::max(clock[of], positions[earlier] + 1);
+      };
+      if (last[stream] >= 0)
+        wait(last[stream]);
+      if (task > 0 && below(2) == 0)
+        wait(below(task));
+      streams.push_back(stream);
+      positions.push_back(counts[stream]++);
+      clocks.push_back(clock);
+      last[stream] = task;
+    }
+    for (unsigned i = 0; i < buffers; ++i)
+      lives.push_back(makeLife(tasks));
+    std::stable_sort(
+        lives.begin(), lives.end(),
+        [](const Life &a, const Life &b) { return a.first < b.first; });
+    for (unsigned i = 0; i < buffers; ++i)
+      texts.push_back("b" + std::to_string(i));
+    names.assign(texts.begin(), texts.end());
+  }
+
+  unsigned below(unsigned bound) { return random() % bound; }
+
+  Life makeLife(unsigned tasks) {
+    Life life;
+    life.bytes = 256 * (1 + below(8));
+    life.first = UINT32_MAX;
+    life.start.fill(INT32_MAX);
+    unsigned from = below(tasks);
+    for (unsigned touches = 1 + below(3); touches > 0; --touches) {
+      unsigned task = std::min(tasks - 1, from + below(4));
+      life.first = std::min(life.first, task);
+      life.last = std::max(life.last, task);
+      int32_t &end = life.end[streams[task]];
+      end = std::max(end, positions[task] + 1);
+      for (unsigned s = 0; s < kStreams; ++s)
+        life.start[s] = std::min(life.start[s], clocks[task][s]);
+    }
+    return life;
+  }
+
+  Lives all() const { return Lives(lives, clocks); }
+
+  std::mt19937 random;
+  std::vector<unsigned> streams;
+  std::vector<int32_t> positions;
+  std::vector<Clock> clocks;
+  std::vector<Life> lives;
+  std::vector<std::string> texts;
+  std::vector<llvm::StringRef> names;
+};
+
+bool mayBothLive(const Life &a, const Life &b) {
+  return !a.isBefore(b) && !b.isBefore(a);
+}
+
+/// Bytes above one another although both may be live.
+bool overlaps(const Lives &lives, const Packing &packing) {
+  for (size_t i = 0; i < lives.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (mayBothLive(lives[i], lives[j]) &&
+          packing.offsets[i] < packing.offsets[j] + lives[j].bytes &&
+          packing.offsets[j] < packing.offsets[i] + lives[i].bytes)
+        return true;
+  return false;
+}
+
+// The windowed search finds the pairs that looking at all pairs finds.
+TEST(Lives, conflictsAreThoseOfAllPairs) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    Schedule schedule(seed, 40, 30);
+    Lives lives = schedule.all();
+    Lists conflicts = lives.findConflicts();
+    for (uint32_t i = 0; i < lives.size(); ++i) {
+      std::vector<uint32_t> expected,
+          found(conflicts[i].begin(), conflicts[i].end());
+      std::sort(found.begin(), found.end());
+      for (uint32_t j = 0; j < lives.size(); ++j)
+        if (j != i && mayBothLive(lives[i], lives[j]))
+          expected.push_back(j);
+      EXPECT_EQ(found, expected) << "seed " << seed << ", buffer " << i;
+    }
+  }
+}
+
+// All that comes after a buffer is reached over its successors, and nothing
+// else is.
+TEST(Lives, successorsReachAllThatComesAfter) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    Schedule schedule(seed, 40, 30);
+    Lives lives = schedule.all();
+    Lists successors = lives.findSuccessors();
+    for (uint32_t i = 0; i < lives.size(); ++i) {
+      std::vector<bool> reached(lives.size(), false);
+      std::vector<uint32_t> open{i};
+      while (!open.empty()) {
+        uint32_t at = open.back();
+        open.pop_back();
+        for (uint32_t next : successors[at])
+          if (!reached[next]) {
+            reached[next] = true;
+            open.push_back(next);
+          }
+      }
+      for (uint32_t j = 0; j < lives.size(); ++j)
+        EXPECT_EQ(reached[j], lives[i].isBefore(lives[j]))
+            << "seed " << seed << ", buffers " << i << " and " << j;
+    }
+  }
+}
+
+/// The heaviest set without order among the buffers in `open`, by trying all.
+int64_t heaviestOf(const Lives &lives, std::vector<uint32_t> open) {
+  if (open.empty())
+    return 0;
+  uint32_t first = open.back();
+  open.pop_back();
+  std::vector<uint32_t> with;
+  for (uint32_t i : open)
+    if (mayBothLive(lives[i], lives[first]))
+      with.push_back(i);
+  return std::max(heaviestOf(lives, open),
+                  lives[first].bytes + heaviestOf(lives, with));
+}
+
+// The flow finds the heaviest set of buffers that may all be live at once, and
+// names such a set.
+TEST(LiveBound, isTheHeaviestSetThatTryingAllFinds) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    Schedule schedule(seed, 20, 14);
+    Lives lives = schedule.all();
+    std::vector<uint32_t> all(lives.size());
+    std::iota(all.begin(), all.end(), 0);
+    LiveBound bound = findLiveBound(lives);
+    EXPECT_TRUE(bound.exact);
+    EXPECT_EQ(bound.bytes, heaviestOf(lives, all)) << "seed " << seed;
+    int64_t held = 0;
+    for (uint32_t i : bound.holders) {
+      held += lives[i].bytes;
+      for (uint32_t j : bound.holders)
+        EXPECT_TRUE(i == j || mayBothLive(lives[i], lives[j]));
+    }
+    EXPECT_EQ(held, bound.bytes) << "seed " << seed;
+  }
+}
+
+// Without the work that the flow takes, the bound is a lower one, but still
+// one that some set of buffers holds.
+TEST(LiveBound, withoutWorkIsStillHeldAtOnce) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    Schedule schedule(seed, 40, 30);
+    Lives lives = schedule.all();
+    LiveBound bound = findLiveBound(lives, /*work=*/1);
+    EXPECT_FALSE(bound.exact);
+    EXPECT_LE(bound.bytes, findLiveBound(lives).bytes);
+    int64_t held = 0;
+    for (uint32_t i : bound.holders) {
+      held += lives[i].bytes;
+      for (uint32_t j : bound.holders)
+        EXPECT_TRUE(i == j || mayBothLive(lives[i], lives[j]));
+    }
+    EXPECT_EQ(held, bound.bytes) << "seed " << seed;
+  }
+}
+
+// No two buffers that may be live at once share bytes, and none lies beyond
+// the size that the packing says.
+TEST(PackBuffers, neverOverlaps) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    Schedule schedule(seed, 60, 50);
+    Lives lives = schedule.all();
+    PackOptions options;
+    options.work = 200000;
+    Packing packing =
+        packBuffers(lives, lives.findConflicts(), schedule.names, options);
+    EXPECT_FALSE(overlaps(lives, packing)) << "seed " << seed;
+    EXPECT_GE(packing.bytes, findLiveBound(lives).bytes);
+    int64_t end = 0;
+    for (size_t i = 0; i < lives.size(); ++i) {
+      EXPECT_GE(packing.offsets[i], 0);
+      end = std::max(end, packing.offsets[i] + lives[i].bytes);
+    }
+    EXPECT_EQ(end, packing.bytes) << "seed " << seed;
+  }
+}
+
+// The search makes packings smaller where the known orders leave something.
+TEST(PackBuffers, searchImprovesOnTheOrders) {
+  int64_t ordered = 0, searched = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Schedule schedule(seed, 120, 100);
+    Lives lives = schedule.all();
+    Lists conflicts = lives.findConflicts();
+    PackOptions options;
+    options.enough = findLiveBound(lives).bytes;
+    options.work = 1; // The first order only.
+    ordered += packBuffers(lives, conflicts, schedule.names, options).bytes;
+    options.work = 3000000;
+    searched += packBuffers(lives, conflicts, schedule.names, options).bytes;
+  }
+  EXPECT_LT(searched, ordered);
+}
+
+// The same schedule is packed the same way again.
+TEST(PackBuffers, isTheSameEveryTime) {
+  Schedule schedule(7, 120, 100);
+  Lives lives = schedule.all();
+  Lists conflicts = lives.findConflicts();
+  PackOptions options;
+  options.work = 500000;
+  Packing first = packBuffers(lives, conflicts, schedule.names, options);
+  Packing second = packBuffers(lives, conflicts, schedule.names, options);
+  EXPECT_EQ(first.offsets, second.offsets);
+}
+
+// Nothing to pack takes nothing.
+TEST(PackBuffers, takesAnEmptyProgram) {
+  Lives lives({}, {});
+  EXPECT_EQ(packBuffers(lives, lives.findConflicts(), {}, {}).bytes, 0);
+  EXPECT_EQ(findLiveBound(lives).bytes, 0);
+}
+
+} // namespace
