@@ -1,6 +1,7 @@
 //===- ProgramPrinter.cpp - Prints programs as constant tables ------------===//
 #include "passes/Codegen/ProgramPrinter.h"
 #include "dialect/Comm/Comm.h"
+#include "passes/Codegen/Launchers.h"
 #include "passes/Sched/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,8 +15,10 @@ using namespace ciuic::sched;
 namespace {
 class Printer {
 public:
-  Printer(ModuleOp module, const JobFacts &facts, raw_ostream &os)
-      : module(module), facts(facts), os(os), symbols(module) {}
+  Printer(ModuleOp module, const JobFacts &facts, const Launchers &launchers,
+          raw_ostream &os)
+      : module(module), facts(facts), launchers(launchers), os(os),
+        symbols(module) {}
 
   LogicalResult print();
 
@@ -24,6 +27,8 @@ private:
   LogicalResult printView(ViewAttr view, Operation *op);
   void printBuffers();
   LogicalResult printProgram(ProgramOp program);
+  StringRef kernelOf(TaskOp task) const;
+  void printDeclarations();
   void printInit(Attribute init);
   LogicalResult printStates();
   void printBuckets();
@@ -33,6 +38,7 @@ private:
 
   ModuleOp module;
   const JobFacts &facts;
+  const Launchers &launchers;
   raw_ostream &os;
   SymbolTable symbols;
   llvm::MapVector<StringAttr, unsigned> buffers, buckets;
@@ -181,6 +187,12 @@ static StringRef streamName(Stream stream) {
   return names[static_cast<unsigned>(stream)];
 }
 
+/// What the CPU runs of a task. On CUDA only tasks of the host have that.
+StringRef Printer::kernelOf(TaskOp task) const {
+  bool onHost = !isForCuda(module) || task.getStream() == Stream::Host;
+  return task.getKernel() && onHost ? *task.getKernel() : "nullptr";
+}
+
 LogicalResult Printer::printProgram(ProgramOp program) {
   std::string name = program.getSymName().str();
   if (!isIdentifier(name))
@@ -237,9 +249,11 @@ LogicalResult Printer::printProgram(ProgramOp program) {
           << ", Stream::" << streamName(task.getStream()) << ", " << skip
           << ", {" << firstView << ", " << lastView << "}, {" << firstWait
           << ", " << waitCount << "}, {" << firstInt << ", " << intCount
-          << "}, {" << firstReal << ", " << realCount << "}, "
-          << (task.getKernel() ? *task.getKernel() : StringRef("nullptr"))
-          << ", nullptr, " << scratch << ", \"" << escaped(task.getName())
+          << "}, {" << firstReal << ", " << realCount << "}, " << kernelOf(task)
+          << ", "
+          << (launchers.nameOf(task).empty() ? "nullptr"
+                                             : launchers.nameOf(task))
+          << ", " << scratch << ", \"" << escaped(task.getName())
           << "\", Phase::" << phaseOf(task, program) << "}, // " << count - 1
           << "\n";
   }
@@ -404,10 +418,24 @@ void Printer::printBundle() {
      << ",\n    buckets, " << buckets.size() << ", members, " << members
      << ", \"" << escaped(facts.isa)
      << "\", Target::" << (isForCuda(module) ? "Cuda" : "Cpu") << ", \""
-     << (architectures ? architectures.getValue() : "") << "\", nullptr};\n\n"
+     << (architectures ? architectures.getValue() : "") << "\", "
+     << (launchers.reducesRanks() ? "reduce_ranks" : "nullptr") << "};\n\n"
      << "} // namespace\n\n"
      << "extern \"C\" __attribute__((visibility(\"default\"))) const Bundle *\n"
      << "ciuic_bundle() {\n  return &bundle;\n}\n";
+}
+
+/// Of what other files define.
+void Printer::printDeclarations() {
+  for (auto kernel : module.getOps<KernelOp>())
+    if (launchers.isOnHost(kernel))
+      os << "extern \"C\" void " << kernel.getSymName()
+         << "(int64_t, int64_t, void *const *);\n";
+  for (StringRef name : launchers.names())
+    os << "extern \"C\" int " << name << "(const CudaLaunch &);\n";
+  if (launchers.reducesRanks())
+    os << "extern \"C\" int reduce_ranks(DType, const void *const *, uint32_t, "
+          "void *,\n                            uint64_t, int, void *);\n";
 }
 
 LogicalResult Printer::print() {
@@ -424,9 +452,7 @@ LogicalResult Printer::print() {
      << "// Records and their meaning: runtime/abi/Program.h.\n"
      << "#include \"runtime/abi/Program.h\"\n\n"
      << "using namespace ciuic::abi;\n\n";
-  for (auto kernel : module.getOps<KernelOp>())
-    os << "extern \"C\" void " << kernel.getSymName()
-       << "(int64_t, int64_t, void *const *);\n";
+  printDeclarations();
   os << "\nnamespace {\n\n";
   printBuffers();
   for (auto program : module.getOps<ProgramOp>())
@@ -442,5 +468,8 @@ LogicalResult Printer::print() {
 
 LogicalResult codegen::printProgram(ModuleOp module, const JobFacts &facts,
                                     raw_ostream &os) {
-  return Printer(module, facts, os).print();
+  FailureOr<Launchers> launchers = Launchers::of(module);
+  if (failed(launchers))
+    return failure();
+  return Printer(module, facts, *launchers, os).print();
 }
