@@ -1,33 +1,21 @@
 //===- BundleWriter.cpp - Writes and builds a bundle ----------------------===//
 #include "passes/Codegen/BundleWriter.h"
-#include "passes/Codegen/EmbeddedHeaders.h"
+#include "passes/Codegen/BundleBuild.h"
+#include "passes/Codegen/EmbeddedFiles.h"
 #include "passes/Codegen/KernelPrinter.h"
+#include "passes/Codegen/Launchers.h"
 #include "passes/Codegen/PlanPrinter.h"
 #include "passes/Sched/Passes.h"
 #include "runtime/base/File.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
-#include "llvm/Support/Program.h"
 
 using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::codegen;
 namespace fs = llvm::sys::fs;
 namespace json = llvm::json;
-
-/// Flags for emitted code. Never -ffast-math: it deletes the checks for inf
-/// and NaN. openmp-simd only reads the pragmas that name a sum.
-static const char *const kFlags[] = {"-std=c++17",
-                                     "-O3",
-                                     "-fPIC",
-                                     "-fno-math-errno",
-                                     "-fno-trapping-math",
-                                     "-fopenmp-simd",
-                                     "-fvisibility=hidden",
-                                     "-Wall"};
 
 std::string codegen::hostIsa() {
 #if defined(__x86_64__)
@@ -44,15 +32,16 @@ namespace {
 class Writer {
 public:
   Writer(ModuleOp module, BundleOptions options)
-      : module(module), options(std::move(options)) {}
+      : module(module), options(std::move(options)),
+        cuda(sched::isForCuda(module)) {}
   LogicalResult run();
 
 private:
   LogicalResult printAll();
   LogicalResult checkTarget();
   LogicalResult write(const BundleFile &file);
+  LogicalResult printKernels();
   LogicalResult compile();
-  LogicalResult execute(ArrayRef<std::string> command);
   LogicalResult fail(const Twine &message) {
     return module.emitError() << message.str();
   }
@@ -61,24 +50,45 @@ private:
     files.push_back({path.str(), std::move(text)});
   }
   std::string cmakeLists() const;
+  std::string architectures() const;
 
   ModuleOp module;
   BundleOptions options;
+  bool cuda;
   std::vector<BundleFile> files;
   std::string stage; ///< The folder that becomes the bundle.
 };
 } // namespace
 
+std::string Writer::architectures() const {
+  auto list = module->getAttrOfType<StringAttr>(sched::kArchitecturesAttr);
+  return list ? list.getValue().str() : "";
+}
+
 std::string Writer::cmakeLists() const {
   std::string text;
   llvm::raw_string_ostream os(text);
+  if (cuda) {
+    os << "# Builds lib/libjob.so and bin/train of this bundle where the GPUs "
+          "are:\n"
+          "#   cmake -S BUNDLE/src -B DIR && cmake --build DIR -j\n"
+          "cmake_minimum_required(VERSION 3.20)\n"
+          "project(job LANGUAGES CXX)\n"
+          "set(JOB_ARCHITECTURES \""
+       << cmakeArchitectures(architectures()) << "\")\nset(JOB_ISA \""
+       << options.facts.isa << "\")\nset(JOB_FLAGS";
+    for (const char *flag : hostFlags())
+      os << " " << flag;
+    os << ")\ninclude(tools/ciuic-train/bundle.cmake)\n";
+    return text;
+  }
   os << "# Builds lib/libjob.so of this bundle: a C++ compiler is enough.\n"
         "cmake_minimum_required(VERSION 3.16)\n"
         "project(job LANGUAGES CXX)\n"
         "add_library(job MODULE kernels.cpp program.cpp)\n"
         "target_include_directories(job PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})\n"
         "target_compile_options(job PRIVATE";
-  for (const char *flag : kFlags)
+  for (const char *flag : hostFlags())
     os << " " << flag;
   if (!options.facts.isa.empty())
     os << " -march=" << options.facts.isa;
@@ -88,36 +98,60 @@ std::string Writer::cmakeLists() const {
   return text;
 }
 
-LogicalResult Writer::printAll() {
-  std::string kernels = "// The kernels of " + escaped(options.facts.model) +
-                        ": each does rows [begin, end) of its work.\n"
-                        "#include \"runtime/kernels/host/Kernel.h\"\n\n"
-                        "using namespace ciuic::kernel;\n";
-  std::string cuda = "// The kernels of " + escaped(options.facts.model) +
-                     ", each with the function that launches it.\n"
-                     "#include \"runtime/kernels/cuda/Kernel.cuh\"\n"
-                     "#include \"runtime/kernels/cuda/Launch.h\"\n\n"
-                     "using namespace ciuic::cuda;\n";
+/// The kernels of what runs them: host and device may both have some.
+LogicalResult Writer::printKernels() {
+  FailureOr<Launchers> launchers = Launchers::of(module);
+  if (failed(launchers))
+    return failure();
+  std::string model = escaped(options.facts.model), host, device;
+  llvm::raw_string_ostream cpp(host), cu(device);
   for (auto kernel : module.getOps<sched::KernelOp>()) {
-    llvm::raw_string_ostream cpp(kernels), cu(cuda);
-    cpp << "\n";
-    cu << "\n";
-    if (failed(printKernel(kernel, Language::Cpp, cpp)) ||
-        failed(printKernel(kernel, Language::Cuda, cu)))
-      return failure();
+    if (launchers->isOnHost(kernel)) {
+      cpp << "\n";
+      if (failed(printKernel(kernel, Language::Cpp, cpp)))
+        return failure();
+    }
+    if (launchers->isOnDevice(kernel)) {
+      cu << "\n";
+      if (failed(printKernel(kernel, Language::Cuda, cu)))
+        return failure();
+    }
   }
-  add("src/kernels.cpp", std::move(kernels));
-  add("src/kernels.cu", std::move(cuda));
+  if (!cuda || !host.empty())
+    add("src/kernels.cpp", "// The kernels of " + model +
+                               (cuda ? " that the host runs" : "") +
+                               ": each does rows [begin, end) of its work.\n"
+                               "#include \"runtime/kernels/host/Kernel.h\"\n\n"
+                               "using namespace ciuic::kernel;\n" +
+                               host);
+  if (!device.empty())
+    add("src/kernels.cu", "// The kernels of " + model +
+                              ", each with the function that enqueues it.\n"
+                              "#include \"runtime/kernels/cuda/Kernel.cuh\"\n"
+                              "#include \"runtime/kernels/cuda/Launch.h\"\n\n"
+                              "using namespace ciuic::cuda;\n" +
+                              device);
+  if (!cuda)
+    return success();
+  for (bool attention : {false, true})
+    if (std::string text = launchers->print(options.facts.model, attention);
+        !text.empty())
+      add(attention ? "src/attention.cu" : "src/library.cu", std::move(text));
+  return success();
+}
 
+LogicalResult Writer::printAll() {
+  if (failed(printKernels()))
+    return failure();
   std::string program;
   llvm::raw_string_ostream os(program);
   if (failed(printProgram(module, options.facts, os)))
     return failure();
   add("src/program.cpp", std::move(program));
   add("src/CMakeLists.txt", cmakeLists());
-  for (const EmbeddedHeader *header = embeddedHeaders; !header->path.empty();
-       ++header)
-    add(("src/" + StringRef(header->path)).str(), std::string(header->text));
+  for (const EmbeddedFile *file = embeddedFiles; !file->path.empty(); ++file)
+    if (cuda || file->always)
+      add(("src/" + StringRef(file->path)).str(), std::string(file->text));
 
   auto pretty = [](json::Value value) {
     std::string text;
@@ -131,7 +165,7 @@ LogicalResult Writer::printAll() {
   manifest["model"] = options.facts.model;
   manifest["isa"] = options.facts.isa;
   manifest["ranks"] = sched::getRanks(module);
-  manifest["target"] = sched::isForCuda(module) ? "cuda" : "cpu";
+  manifest["target"] = cuda ? "cuda" : "cpu";
   if (auto list = module->getAttrOfType<StringAttr>(sched::kArchitecturesAttr))
     manifest["architectures"] = list.getValue();
   add("manifest.json", pretty(std::move(manifest)));
@@ -179,57 +213,31 @@ LogicalResult Writer::write(const BundleFile &file) {
   return success();
 }
 
-LogicalResult Writer::execute(ArrayRef<std::string> command) {
-  SmallVector<StringRef> arguments(command.begin(), command.end());
-  std::string log = at("build.log"), message;
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
-                                          StringRef(log)};
-  int code = llvm::sys::ExecuteAndWait(command.front(), arguments, std::nullopt,
-                                       redirects, 0, 0, &message);
-  if (code == 0) {
-    fs::remove(log);
-    return success();
-  }
-  std::string output = message;
-  if (auto text = llvm::MemoryBuffer::getFile(log))
-    output += (*text)->getBuffer().take_front(4000).str();
-  return fail("the C++ compiler failed with code " + Twine(code) + ": " +
-              llvm::join(command, " ") + "\n" + output);
-}
-
 LogicalResult Writer::compile() {
-  std::string compiler;
-  if (auto wanted = llvm::sys::Process::GetEnv("CIUIC_CXX")) {
-    auto found = llvm::sys::findProgramByName(*wanted);
-    if (!found)
-      return fail("CIUIC_CXX names \"" + *wanted + "\", which is not found");
-    compiler = *found;
-  }
-  for (StringRef name : {"clang++-22", "clang++", "g++", "c++"})
-    if (compiler.empty())
-      if (auto found = llvm::sys::findProgramByName(name))
-        compiler = *found;
-  if (compiler.empty())
-    return fail("found no C++ compiler to build the kernels with; install "
-                "clang++ or g++, or name one in CIUIC_CXX");
-  std::vector<std::string> flags(std::begin(kFlags), std::end(kFlags));
-  if (!options.facts.isa.empty())
-    flags.push_back("-march=" + options.facts.isa);
-  flags.push_back("-I" + at("src"));
   if (std::error_code error = makeFolders(at("lib")))
     return fail("cannot make " + at("lib") + ": " + error.message());
-  std::vector<std::string> command = {compiler};
-  command.insert(command.end(), flags.begin(), flags.end());
-  command.insert(command.end(), {"-shared", "-o", at("lib/libjob.so"),
-                                 at("src/kernels.cpp"), at("src/program.cpp")});
-  return execute(command);
+  BuildResult result =
+      cuda ? buildForCuda(stage, architectures(), options.facts.isa)
+           : buildForCpu(stage, options.facts.isa);
+  if (!result.error.empty())
+    return fail(result.error);
+  if (!result.built) {
+    // An empty folder would look like a build that went wrong.
+    fs::remove(at("lib"));
+    module->getContext()->getDiagEngine().emit(module.getLoc(),
+                                               DiagnosticSeverity::Note)
+        << "found no nvcc: build the bundle where the GPUs are, cmake -S \""
+        << options.folder << "/src\" -B BUILD && cmake --build BUILD -j";
+  }
+  return success();
 }
 
 LogicalResult Writer::run() {
   while (options.folder.size() > 1 && options.folder.back() == '/')
     options.folder.pop_back();
+  // What GPUs are in has AVX2; AVX-512 it may lack.
   if (options.facts.isa.empty())
-    options.facts.isa = hostIsa();
+    options.facts.isa = cuda ? "x86-64-v3" : hostIsa();
   if (failed(checkTarget()) || failed(printAll()))
     return failure();
   SmallString<256> unique;

@@ -19,14 +19,14 @@ struct BundleOptions {
   JobFacts facts;                ///< facts.isa is chosen here if empty.
   llvm::json::Object manifest;   ///< Entries besides the writer's own.
   std::vector<BundleFile> extra; ///< IR of the phases, the model's config.
-  bool build = true;             ///< Compile `lib/libjob.so`.
+  bool build = true;             ///< Compile `lib/libjob.so` (BundleBuild.h).
 };
 
 /// Prints the sources and the plan of an allocated module, compiles the
-/// library with the system's C++ compiler (CIUIC_CXX, else the first of
-/// clang++-22, clang++, g++, c++ on the path), and puts all of it at `folder`
-/// in one step: a failed write leaves what was there. An existing folder that
-/// is no bundle is refused. Errors are emitted on the module.
+/// library, and puts all of it at `folder` in one step: a failed write leaves
+/// what was there. An existing folder that is no bundle is refused. Errors are
+/// emitted on the module; a bundle for CUDA that no nvcc is there to compile
+/// is written with a remark that says how to build it.
 llvm::LogicalResult writeBundle(mlir::ModuleOp module, BundleOptions options);
 
 /// The best instruction set level of this machine that bundles are built

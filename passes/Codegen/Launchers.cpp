@@ -20,7 +20,7 @@ public:
   FailureOr<std::pair<std::string, Launcher>> choose();
 
 private:
-  ViewAttr view(unsigned i) const { return cast<ViewAttr>(task.getViews()[i]); }
+  ViewAttr view(unsigned i) { return cast<ViewAttr>(task.getViews()[i]); }
   /// The C++ type of a view's elements.
   FailureOr<std::string> type(unsigned i, bool onlyFloats);
   FailureOr<std::pair<std::string, Launcher>> make(StringRef header,

@@ -1,6 +1,7 @@
 //===- VerifyEmitted.cpp - Checks that every task can be run --------------===//
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Codegen/KernelPrinter.h"
+#include "passes/Codegen/Launchers.h"
 #include "passes/Codegen/Passes.h"
 #include "passes/Codegen/ProgramPrinter.h"
 
@@ -16,10 +17,15 @@ struct VerifyEmitted : impl::VerifyEmittedPassBase<VerifyEmitted> {
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
+    FailureOr<Launchers> launchers = Launchers::of(module);
+    if (failed(launchers))
+      return signalPassFailure();
     for (auto kernel : module.getOps<sched::KernelOp>())
-      for (Language language : {Language::Cpp, Language::Cuda})
-        if (failed(printKernel(kernel, language, llvm::nulls())))
-          return signalPassFailure();
+      if ((launchers->isOnHost(kernel) &&
+           failed(printKernel(kernel, Language::Cpp, llvm::nulls()))) ||
+          (launchers->isOnDevice(kernel) &&
+           failed(printKernel(kernel, Language::Cuda, llvm::nulls()))))
+        return signalPassFailure();
     if (failed(printProgram(module, JobFacts(), llvm::nulls())))
       return signalPassFailure();
   }

@@ -1,0 +1,105 @@
+# Builds a bundle for CUDA from its own sources, where the GPUs are:
+#   lib/libjob.so  the job's kernels and tables
+#   bin/train      `ciuicc train` for this bundle
+# The CMakeLists.txt beside the sources sets JOB_ARCHITECTURES, JOB_ISA and
+# JOB_FLAGS and includes this.
+#
+# CIUIC_CUDA_ON_HOST=DIR builds all of it for tests without a GPU, against the
+# stand-in for CUDA at DIR (its include/ and, as CIUIC_CUDA_ON_HOST_LIBRARY, its
+# library). CIUIC_TRAIN=OFF leaves bin/train out.
+option(CIUIC_TRAIN "Build bin/train" ON)
+set(CIUIC_CUDA_ON_HOST "" CACHE PATH "Stand-in for CUDA, for tests")
+set(CIUIC_CUDA_ON_HOST_LIBRARY "" CACHE FILEPATH "Its library")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(bundle ${CMAKE_CURRENT_SOURCE_DIR}/..)
+
+# What the job needs of CUDA.
+add_library(job_cuda INTERFACE)
+if(CIUIC_CUDA_ON_HOST)
+  target_include_directories(job_cuda INTERFACE ${CIUIC_CUDA_ON_HOST}/include)
+  target_compile_definitions(job_cuda INTERFACE CIUIC_CUDA_ON_HOST)
+  target_link_libraries(job_cuda INTERFACE ${CIUIC_CUDA_ON_HOST_LIBRARY})
+else()
+  # The toolkit is where nvcc is; that it is on the path is not needed.
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(JOB_NVCC nvcc
+      HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    if(JOB_NVCC)
+      set(CMAKE_CUDA_COMPILER ${JOB_NVCC})
+    endif()
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${JOB_ARCHITECTURES})
+  if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
+    set(CMAKE_CUDA_HOST_COMPILER g++)
+  endif()
+  # One copy of the CUDA runtime serves bin/train and the job.
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  target_link_libraries(job_cuda INTERFACE CUDA::cudart)
+endif()
+
+# The job. A kernel file that the job has no use for is not there.
+set(JOB_SOURCES program.cpp)
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/kernels.cpp)
+  list(APPEND JOB_SOURCES kernels.cpp)
+endif()
+set_source_files_properties(${JOB_SOURCES} PROPERTIES COMPILE_OPTIONS
+  "${JOB_FLAGS};-march=${JOB_ISA}")
+set(JOB_DEVICE_SOURCES "")
+foreach(file attention.cu library.cu kernels.cu)
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    list(APPEND JOB_DEVICE_SOURCES ${file})
+  endif()
+endforeach()
+add_library(job MODULE ${JOB_SOURCES} ${JOB_DEVICE_SOURCES})
+target_include_directories(job PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(job PRIVATE job_cuda)
+if(CIUIC_CUDA_ON_HOST)
+  # Every byte that a kernel reads or writes is told to the stand-in.
+  set_source_files_properties(${JOB_DEVICE_SOURCES} PROPERTIES LANGUAGE CXX
+    COMPILE_OPTIONS "-x;c++;-std=c++17;-O1;-fPIC;-fvisibility=hidden;-fsanitize-coverage=bb,no-prune,trace-loads,trace-stores")
+else()
+  set_target_properties(job PROPERTIES CUDA_STANDARD 17)
+  set_source_files_properties(${JOB_DEVICE_SOURCES} PROPERTIES COMPILE_OPTIONS
+    "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall")
+endif()
+set_target_properties(job PROPERTIES
+  LIBRARY_OUTPUT_DIRECTORY ${bundle}/lib LIBRARY_OUTPUT_NAME job)
+
+if(NOT CIUIC_TRAIN)
+  return()
+endif()
+# The runner: the runtime less what only CPU devices need.
+find_package(Threads REQUIRED)
+find_package(TBB REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+file(GLOB_RECURSE TRAIN_SOURCES
+  ${CMAKE_CURRENT_SOURCE_DIR}/runtime/*.cpp
+  ${CMAKE_CURRENT_SOURCE_DIR}/tools/*.cpp)
+add_executable(train ${TRAIN_SOURCES})
+set_target_properties(train PROPERTIES
+  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+  RUNTIME_OUTPUT_DIRECTORY ${bundle}/bin)
+target_compile_definitions(train PRIVATE NDEBUG)
+target_include_directories(train PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(train PRIVATE job_cuda TBB::tbb
+  nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt Threads::Threads
+  ${CMAKE_DL_LIBS})
+foreach(level 3 4)
+  set_source_files_properties(
+    ${CMAKE_CURRENT_SOURCE_DIR}/runtime/kernels/host/isa/HostKernelsV${level}.cpp
+    PROPERTIES COMPILE_OPTIONS
+    "-O3;-march=x86-64-v${level};-fno-math-errno;-fno-trapping-math")
+endforeach()
+if(NOT CIUIC_CUDA_ON_HOST)
+  target_link_libraries(train PRIVATE CUDA::cublasLt)
+  find_library(JOB_NCCL nccl REQUIRED)
+  find_path(JOB_NCCL_INCLUDE nccl.h REQUIRED)
+  target_include_directories(train SYSTEM PRIVATE ${JOB_NCCL_INCLUDE})
+  target_link_libraries(train PRIVATE ${JOB_NCCL})
+endif()
