@@ -222,7 +222,7 @@ BuildResult ciuic::codegen::buildForCuda(const std::string &folder,
     objects.push_back(object);
   };
   std::vector<std::string> device = {
-      "-std=c++17", "-O3", "-I.", "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall"};
+      "-std=c++20", "-O3", "-I.", "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall"};
   for (std::string &flag : gencodeFlags(architectures))
     device.push_back(std::move(flag));
   // What takes longest first.

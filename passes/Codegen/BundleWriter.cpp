@@ -224,8 +224,8 @@ LogicalResult Writer::compile() {
   if (!result.built) {
     // An empty folder would look like a build that went wrong.
     fs::remove(at("lib"));
-    module->getContext()->getDiagEngine().emit(module.getLoc(),
-                                               DiagnosticSeverity::Note)
+    module->getContext()->getDiagEngine().emit(
+        UnknownLoc::get(module.getContext()), DiagnosticSeverity::Note)
         << "found no nvcc: build the bundle where the GPUs are, cmake -S \""
         << options.folder << "/src\" -B BUILD && cmake --build BUILD -j";
   }

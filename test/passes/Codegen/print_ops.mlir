@@ -2,7 +2,9 @@
 //
 // RUN: rm -rf %t && ciuicc compile --model %s --start-from emit --micro-batch 1 -o %t
 // RUN: FileCheck %s < %t/src/kernels.cpp
-// RUN: FileCheck %s --check-prefix=CUDA < %t/src/kernels.cu
+// RUN: sed 's/^module @ops attributes {/&sched.target = "cuda", sched.architectures = "sm_80", /' %s > %t/cuda.mlir
+// RUN: ciuicc compile --model %t/cuda.mlir --start-from emit --micro-batch 1 --target cuda --no-build -o %t/cuda
+// RUN: FileCheck %s --check-prefix=CUDA < %t/cuda/src/kernels.cu
 
 // CHECK: #include "runtime/kernels/host/Kernel.h"
 // CHECK: using namespace ciuic::kernel;

@@ -18,15 +18,10 @@ for precision in fp32 bf16 fp16; do
     { cat "$work/log"; exit 1; }
   done=""
   for compiler in "$@"; do
-    if [ "$compiler" = nvcc ]; then
-      nvcc -ccbin g++-12 -arch=sm_80 -Werror all-warnings -I"$bundle/src" \
-        -c "$bundle/src/kernels.cu" -o "$work/kernels.o"
-    else
-      for file in kernels program; do
-        "$compiler" -std=c++17 -O1 -fopenmp-simd -Wall -Wextra -Werror \
-          -I"$bundle/src" -c "$bundle/src/$file.cpp" -o "$work/$file.o"
-      done
-    fi
+    for file in kernels program; do
+      "$compiler" -std=c++17 -O1 -fopenmp-simd -Wall -Wextra -Werror \
+        -I"$bundle/src" -c "$bundle/src/$file.cpp" -o "$work/$file.o"
+    done
     done+=" $compiler"
   done
   echo "$precision:$done"
