@@ -60,6 +60,7 @@ void Machine::configure(const Settings &settings) {
   for (int d = 0; d < settings.devices; ++d)
     ownStreams.push_back(createStream(d, cudaStreamDefault));
   resetFaults();
+  forgetCommunicators();
 }
 
 uint64_t Machine::draw() {

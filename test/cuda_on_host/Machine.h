@@ -196,6 +196,7 @@ bool callFails(const char *function, int &status);
 /// True if the fault strikes at this, its next, occasion.
 bool strikes(Fault fault);
 void resetFaults();
+void forgetCommunicators();
 
 /// CIUIC_ON_HOST: "devices=8,seed=3,fault=drop_wait:5,fail=cudaMalloc:0:2".
 /// A process that has it prints what was found when it ends, and then exits

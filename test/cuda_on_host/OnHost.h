@@ -29,8 +29,8 @@ struct Settings {
   uint64_t usedBytes = 0; ///< Of memoryBytes, by others.
   int driverVersion = 13000;
   int runtimeVersion = 13000;
-  uint64_t cublasLtVersion = 130000;
-  int ncclVersion = 22800;
+  uint64_t cublasLtVersion = 130100;
+  int ncclVersion = 22809;
   bool streamMemoryOperations = true; ///< cuStreamWaitValue32 and its like.
   /// Without progress for so long a program counts as stuck: it is reported
   /// and all that waits fails.

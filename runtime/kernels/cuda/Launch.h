@@ -48,7 +48,8 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
     return cudaSuccess;
   std::tuple<P...> values(static_cast<P>(std::forward<A>(arguments))...);
 #ifdef CIUIC_CUDA_ON_HOST
-  return onhost::launchKernel(grid, block, sharedBytes, stream,
+  return onhost::launchKernel(reinterpret_cast<const void *>(kernel), grid,
+                              block, sharedBytes, stream,
                               [kernel, values] { std::apply(kernel, values); });
 #else
   if (sharedBytes > kSharedWithoutAsking)
