@@ -14,10 +14,12 @@ namespace ciuic::cuda {
 
 /// Blocks whose partial sums are added at the end: on any device the same.
 inline constexpr int64_t mostSquareSums = 1024;
+/// Blocks that a multiprocessor holds at once, at the least.
+inline constexpr int squareSumBlocks = 5;
 
 /// Grid: one block a partial sum. Reads x once.
 template <typename X, int Width>
-__global__ void __launch_bounds__(elementThreads)
+__global__ void __launch_bounds__(elementThreads, squareSumBlocks)
     squareSumKernel(const X *x, int64_t stride, Items items, double *parts,
                     const float *skip) {
   if (isSkipped(skip))

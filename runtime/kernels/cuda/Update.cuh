@@ -90,11 +90,11 @@ struct SgdRule {
 
   struct Scalars {
     float lr, coef, momentum, decay;
-    bool nesterov;
+    int32_t nesterov; ///< Not bool: shared memory is copied without padding.
   };
 
   __device__ Scalars scalars() const {
-    return {*lr, *coef, momentum, decay, nesterov};
+    return {*lr, *coef, momentum, decay, nesterov ? 1 : 0};
   }
 
   static __device__ float update(const Scalars &s, bool decays, float p,
