@@ -7,7 +7,8 @@ set(CIUIC_ON_HOST_KERNEL_OPTIONS
   "SHELL:-mllvm -tsan-instrument-func-entry-exit=0"
   "SHELL:-mllvm -tsan-instrument-atomics=0"
   "SHELL:-mllvm -tsan-compound-read-before-write=1"
-  -fno-vectorize -fno-slp-vectorize -Wno-unused-function)
+  -fno-vectorize -fno-slp-vectorize -Wno-unused-function
+  CACHE INTERNAL "Of kernels: seen from every folder")
 
 # ciuic_cuda_on_host_kernels(name sources...)
 # Sources of kernels (.cu, .cuh or .cpp) as an object library with their
