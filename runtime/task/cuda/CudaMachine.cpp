@@ -195,6 +195,8 @@ Status Gpus::prepare() {
   }
   if (cuda.tune)
     CIUIC_TRY(clearMemory(0));
+  if (hostaccess::labels)
+    shared.memory.forgetTemporaries();
   for (uint32_t i = 0; i < bundle.programCount; ++i)
     sums.emplace_back(bundle.programs[i].taskCount);
   for (auto &queue : queues)

@@ -1,6 +1,8 @@
 //===- CudaMemory.cpp - The arenas of this process's ranks ----------------===//
 #include "runtime/task/cuda/CudaMemory.h"
 
+#include "runtime/task/cuda/HostAccess.h"
+
 namespace ciuic::rt {
 
 Result<CudaMemory> CudaMemory::allocate(const abi::Bundle &bundle,
@@ -29,6 +31,36 @@ Result<CudaMemory> CudaMemory::allocate(const abi::Bundle &bundle,
     memory.hostArenas.push_back(std::move(onHost));
   }
   return memory;
+}
+
+void CudaMemory::forgetTemporaries() const {
+  std::vector<bool> kept(bundle->bufferCount, false);
+  for (uint32_t i = 0; i < bundle->stateCount; ++i)
+    kept[bundle->states[i].view.buffer] = true;
+  kept[static_cast<size_t>(bundle->tokensBuffer)] = true;
+  kept[static_cast<size_t>(bundle->labelsBuffer)] = true;
+  // What a state's bytes are, they are in whatever buffer shares its place.
+  auto overlapsKept = [&](const abi::Buffer &buffer) {
+    for (uint32_t i = 0; i < bundle->bufferCount; ++i) {
+      const abi::Buffer &other = bundle->buffers[i];
+      if (kept[i] && other.arena == buffer.arena &&
+          other.offset < buffer.offset + buffer.bytes &&
+          buffer.offset < other.offset + other.bytes)
+        return true;
+    }
+    return false;
+  };
+  for (uint32_t i = 0; i < bundle->bufferCount; ++i) {
+    const abi::Buffer &buffer = bundle->buffers[i];
+    if (kept[i] || overlapsKept(buffer))
+      continue;
+    for (uint32_t rank = 0; rank < held.count; ++rank)
+      hostaccess::forget((buffer.arena == abi::Arena::Device
+                              ? deviceArenas[rank].base()
+                              : hostArenas[rank].base()) +
+                             buffer.offset,
+                         buffer.bytes);
+  }
 }
 
 Tensor CudaMemory::resolve(const abi::View &view, uint32_t rank) const {

@@ -29,6 +29,10 @@ public:
     return bundle->buffers[view.buffer].arena;
   }
 
+  /// To the tests' CUDA, what is neither a state nor an input counts as never
+  /// written, though it is zero: a program that reads it first is wrong.
+  void forgetTemporaries() const;
+
   const DeviceArena &device(uint32_t rank) const {
     return deviceArenas[rank - held.first];
   }

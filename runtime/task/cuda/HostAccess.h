@@ -35,6 +35,7 @@ inline void writes(const void *p, size_t bytes) {
 inline void label(cudaStream_t stream, const std::string &text) {
   onhost::label(stream, text);
 }
+inline void forget(const void *p, size_t bytes) { onhost::forget(p, bytes); }
 inline constexpr bool labels = true;
 #else
 /// Within a host function: a token for all that its stream has done.
@@ -50,6 +51,8 @@ inline void reads(const void *, size_t) {}
 inline void writes(const void *, size_t) {}
 /// What is enqueued on the stream from now on, for reports.
 inline void label(cudaStream_t, const std::string &) {}
+/// These bytes count as never written.
+inline void forget(const void *, size_t) {}
 inline constexpr bool labels = false;
 #endif
 
