@@ -227,6 +227,9 @@ void HostTasks::Impl::execute(const HostTask &task, const Chain &chain) {
   if (state.failed())
     return;
   auto isWritten = [&](size_t view) {
+    // Nothing says what a kernel writes: a last view of its own, at least.
+    if (task.task->kind == abi::TaskKind::Launch)
+      return view + 1 == task.views.size();
     return view < 32 && (writtenViews(task.task->kind) >> view & 1);
   };
   if (task.skip) {

@@ -131,6 +131,20 @@ private:
       from = chunkOf(from);
     if (action.what == What::Scatter)
       to = chunkOf(to);
+    append(program, action, kind, from, to, options);
+    // Sums of sums would soon not be exact.
+    if (action.what == What::Scatter || action.what == What::Reduce) {
+      Action small{What::Step, action.to, action.to, 3};
+      TaskOptions after{.ints = {3}};
+      after.launch = launchStep;
+      append(program, small, TaskKind::Launch, views[action.to],
+             views[action.to], after);
+    }
+  }
+
+  void append(TestBundle::ProgramTables &program, const Action &action,
+              abi::TaskKind kind, const abi::View &from, const abi::View &to,
+              TaskOptions options) {
     options.waits = hazards(action);
     note(action, add(program, "task", kind, {from, to}, options));
     actions.push_back(action);
