@@ -4,6 +4,8 @@
 #include "test/runtime/TestFiles.h"
 #include "test/runtime/task/cuda/GpuTest.h"
 
+#include <cstring>
+
 namespace ciuic::rt::test {
 namespace {
 
