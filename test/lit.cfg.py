@@ -41,3 +41,7 @@ if {"avx2", "fma", "f16c", "bmi2"} <= cpu_flags():
     config.available_features.add("x86-64-v3")
 if shutil.which("nvcc") and shutil.which("g++-12"):
     config.available_features.add("nvcc")
+if any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+    config.available_features.add("chromium")
+else:
+    lit_config.note("no Chromium: the report is not checked in a browser")

@@ -14,8 +14,8 @@ namespace ciuic::sched {
 
 using namespace mlir;
 
-/// A packing within one of this many parts of the least possible will do.
-static constexpr int64_t kTolerance = 1000;
+/// One part of this many above the least possible will do.
+static constexpr int64_t kTolerance = 500;
 
 /// "12.3 MB" for people; messages also give the exact bytes.
 static std::string inUnits(int64_t bytes) {

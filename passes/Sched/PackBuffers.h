@@ -13,8 +13,8 @@ struct Packing {
 };
 
 struct PackOptions {
-  int64_t enough = 0;       ///< A packing of so few bytes is not improved.
-  int64_t work = 300000000; ///< Conflicts looked at, in all.
+  int64_t enough = 0;      ///< A packing of so few bytes is not improved.
+  int64_t work = 50000000; ///< Conflicts looked at, in all.
 };
 
 /// Packs the buffers so that none that may be live at once share bytes.

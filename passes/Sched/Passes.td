@@ -113,7 +113,7 @@ def AllocateBuffersPass
     buffers that may all be live at once, found exactly (as a flow). Buffers
     are placed one by one at the lowest offset that is free; several orders are
     tried, largest first among them (Pisarchyk and Lee, 2020), and the best are
-    improved by local search until the arena is within a thousandth of the
+    improved by local search until the arena is within 0.2 % of the
     least, or a bounded number of tries is used up. The result depends on the
     module alone. A remark tells what is lost to fragmentation.
 

@@ -20,7 +20,7 @@ struct Settings {
   TrainSettings training;
   std::string deviceMemory, hostMemory, precision;
   InspectOptions inspect;
-  std::string checkpoint, exportFolder, bundle;
+  std::string checkpoint, exportFolder, bundle, reportFile;
   std::string configFile, configModel;
   bool strict = false;
 };
@@ -249,6 +249,13 @@ int tool::runCommandLine(int argc, char **argv) {
                   "job phase shard\n  ciuicc inspect job param "
                   "model.layers.0.mlp.up_proj.weight");
 
+  CLI::App *reporting = app.add_subcommand(
+      "report", "Show a bundle's memory and schedule as a page for a browser");
+  reporting->add_option("bundle", s.bundle, "The compiled job")->required();
+  reporting->add_option("-o,--output", s.reportFile, "The HTML file")
+      ->required();
+  reporting->footer("Example:\n  ciuicc report job -o plan.html");
+
   CLI::App *configure = app.add_subcommand(
       "config", "Show what a DeepSpeed file means: every key, its value, where "
                 "it comes from, what it does");
@@ -318,6 +325,8 @@ int tool::runCommandLine(int argc, char **argv) {
   }
   if (*inspect)
     return runInspect(s.inspect);
+  if (*reporting)
+    return runReport(s.bundle, s.reportFile);
   if (*configure) {
     if (!finishCompile(s))
       return 2;

@@ -63,6 +63,9 @@ struct InspectOptions {
 
 int runInspect(const InspectOptions &options);
 
+/// Writes the plan of a bundle as one HTML page.
+int runReport(const std::string &bundle, const std::string &output);
+
 int runExport(const std::string &checkpoint, const std::string &folder,
               const std::string &bundle, rt::DType dtype,
               uint64_t maxShardBytes);
