@@ -13,8 +13,12 @@ using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::codegen;
 
+/// Registers that a multiprocessor has for its threads.
+static constexpr int64_t kRegisters = 65536;
+/// Registers of a thread at work, besides what it keeps between passes.
+static constexpr int64_t kWorkRegisters = 64;
 /// Registers of a thread that row values may take between passes.
-static constexpr int64_t kMostHeldRegisters = 96;
+static constexpr int64_t kMostHeldRegisters = 40;
 
 namespace {
 class CudaKernel : KernelText {
@@ -84,6 +88,7 @@ private:
   llvm::DenseSet<Value> moving; ///< Memrefs whose element depends on a loop.
   /// Values that a thread keeps between passes, by place: their array.
   std::map<Place, std::string> held;
+  int64_t heldRegisters = 0;
   /// Those that are one for all rows, and a load of each.
   SmallVector<std::pair<std::string, memref::LoadOp>> heldAcrossRows;
   /// Held values that have been loaded by a pass of this row.
@@ -149,6 +154,8 @@ CudaKernel::loadColumns(const Columns &columns,
       vectors[place] = it->second + "[c]" + (columns.vector > 1 ? "" : "[0]");
       if (known.insert(place).second)
         line() << vectors[place] << " = " << value << ";\n";
+      else if (columns.vector > 1 && is16Bit(access.memref))
+        line() << "forgetConversions(" << vectors[place] << ");\n";
       continue;
     }
     std::string name = fresh(memref + "_v");
@@ -370,7 +377,10 @@ void CudaKernel::planHeld() {
       }
     }
   }
-  int64_t registers = 0;
+  // Values are wanted wider than they are kept.
+  int64_t most = std::min(
+      kMostHeldRegisters,
+      std::max<int64_t>(0, kRegisters / form.threads - kWorkRegisters) / 2);
   auto hold = [&](Use &use) {
     int64_t bytes =
         cast<MemRefType>(use.memref.getType()).getElementTypeBitWidth() / 8;
@@ -380,9 +390,9 @@ void CudaKernel::planHeld() {
     if (held.contains(use.place))
       return true;
     // What is stored and loaded again cannot be done without.
-    if (registers + more > kMostHeldRegisters && !(use.stored && use.again))
+    if (heldRegisters + more > most && !(use.stored && use.again))
       return false;
-    registers += more;
+    heldRegisters += more;
     held[use.place] = fresh(names.lookup(use.memref) + "_held");
     return true;
   };
@@ -662,32 +672,31 @@ void CudaKernel::printSentence(StringRef text) {
 
 /// Says what the kernel does, for whom, and on what.
 void CudaKernel::printHead() {
-  std::string at = std::to_string(form.vector);
   std::string text;
   llvm::raw_string_ostream work(text);
   work << kernel.getSymName() << ": ";
   switch (form.form) {
   case Form::Flat:
-    work << form.elements << " elements, " << at << " a thread at a time.";
+    work << form.elements << " elements";
     break;
   case Form::Rows:
     work << "rows of " << form.columns << " columns, "
          << (form.perRow == 32
                  ? std::string("a warp")
                  : "a block of " + std::to_string(form.threads) + " threads")
-         << " a row, " << at << " columns a thread at a time";
-    work << (!held.empty() ? "; what is wanted again stays in registers."
-                           : ".");
+         << " a row";
     break;
   case Form::Nest:
-    work << "rows of " << form.outer << " parts, " << at << " of "
-         << form.columns << " columns of " << form.outer / form.groups
-         << " parts a thread at a time.";
+    work << "rows of " << form.outer << " parts of " << form.columns
+         << " columns, " << form.outer / form.groups << " parts a thread";
     break;
   case Form::General:
-    work << "a block a row.";
+    work << "a block a row";
     break;
   }
+  if (form.vector > 1)
+    work << ", in vectors of " << form.vector;
+  work << (held.empty() ? "." : "; what is wanted again stays in registers.");
   printSentence(text);
   if (kernel.getOrigin())
     printSentence("First for " + escaped(*kernel.getOrigin()) + ".");
@@ -704,7 +713,14 @@ void CudaKernel::printHead() {
 }
 
 void CudaKernel::printSignature() {
-  os << "__global__ void __launch_bounds__(" << form.threads << ")\n"
+  // The second bound, blocks that a multiprocessor should hold, keeps the
+  // compiler from spilling for the sake of still more of them.
+  int64_t registers =
+      std::max(kWorkRegisters, kWorkRegisters * 3 / 4 + heldRegisters * 4 / 3);
+  int64_t blocks =
+      std::clamp<int64_t>(kRegisters / (form.threads * registers), 1, 16);
+  os << "__global__ void __launch_bounds__(" << form.threads << ", " << blocks
+     << ")\n"
      << kernel.getSymName() << "(";
   for (auto [i, memref] : llvm::enumerate(memrefs()))
     os << "\n    " << types[i] << " *__restrict__ " << names[memref] << ", // "

@@ -11,7 +11,7 @@ using namespace ciuic::codegen;
 /// Rows up to here are a warp's.
 static constexpr int64_t kWarpColumns = 1024;
 /// Vectors of a row that a thread holds at most.
-static constexpr unsigned kMostChunks = 8;
+static constexpr unsigned kMostChunks = 4;
 /// What a thread does of a nest's outer loop at most, with the inner loop's
 /// own operands in registers.
 static constexpr unsigned kMostOuter = 4;
@@ -220,6 +220,7 @@ bool Analysis::isFlat() {
       if (elements >= 0 && type.getNumElements() != elements)
         return false;
       elements = type.getNumElements();
+      access.element.terms = {{j.getAsOpaquePointer(), 1}};
     } else if (access.isStore || access.element != Linear()) {
       return false;
     }
@@ -313,12 +314,15 @@ void Analysis::chooseThreads() {
   unsigned best = ~0u;
   for (unsigned chunks = 1; chunks <= kMostChunks; ++chunks) {
     unsigned threads = llvm::alignTo(llvm::divideCeil(vectors, chunks), 32u);
-    if (threads > 512 || threads < 64)
+    if (threads > 1024 || threads < 64)
       continue;
-    // Idle lanes cost as much as their share; near 256 threads is best.
+    // Idle lanes cost as much as their share. More than two vectors take the
+    // registers of other blocks, more than 512 threads wait for many others.
     unsigned idle = 1000 * (threads * chunks - vectors) / vectors;
     unsigned away = threads > 256 ? threads - 256 : 256 - threads;
-    unsigned cost = (idle > 30 ? 1000 + idle : 0) + away;
+    unsigned cost = (idle > 30 ? 4 * idle : 0) + away +
+                    (chunks > 2 ? 500 * (chunks - 2) : 0) +
+                    (threads > 512 ? 300 : 0);
     if (cost < best) {
       best = cost;
       result.perRow = result.threads = threads;

@@ -149,6 +149,23 @@ __device__ inline void storeVector(T *to, const Vector<T, N> &vector) {
     detail::storeWord(reinterpret_cast<typename V::Word *>(to) + i, words[i]);
 }
 
+/// Makes the compiler forget what it has computed from a vector of 16-bit
+/// values that a thread keeps: it will convert them again, and not keep their
+/// conversions, which take twice the registers.
+template <typename T, int N>
+__device__ inline void forgetConversions([[maybe_unused]] Vector<T, N> &kept) {
+#ifndef CIUIC_CUDA_ON_HOST
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+    uint32_t pairs[N / 2];
+    __builtin_memcpy(pairs, kept.values, sizeof pairs);
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i)
+      asm volatile("" : "+r"(pairs[i]));
+    __builtin_memcpy(kept.values, pairs, sizeof pairs);
+  }
+#endif
+}
+
 /// N values rounded to T: pairs in one instruction where T has 16 bits.
 template <typename T, int N>
 __device__ inline Vector<T, N> rounded(const float (&values)[N]) {

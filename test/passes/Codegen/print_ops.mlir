@@ -31,11 +31,11 @@ sched.buffer @buf.tokens 16 bytes in device at 0
 // CHECK-NEXT: const float t1 = in1[j0];
 // CHECK-NEXT: out0[row * 8 + j0] = (-(((t0 + t1) * (t0 - t1)) / t1));
 //
-// CUDA: /// arithmetic_4x8: rows of 8 columns, a warp a row, 4 columns a thread at a
-// CUDA-NEXT: /// time; what is wanted again stays in registers.
+// CUDA: /// arithmetic_4x8: rows of 8 columns, a warp a row, in vectors of 4; what is
+// CUDA-NEXT: /// wanted again stays in registers.
 // CUDA-NEXT: /// First for layers.0.mlp.
 // CUDA-NEXT: /// Reads in0 (4x8 float), in1 (8 float). Writes out0 (4x8 float).
-// CUDA-NEXT: __global__ void __launch_bounds__(256)
+// CUDA-NEXT: __global__ void __launch_bounds__(256, 4)
 // CUDA-NEXT: arithmetic_4x8(
 // CUDA-NEXT: const float *__restrict__ in0, // 4x8
 // CUDA-NEXT: const float *__restrict__ in1, // 8
