@@ -12,6 +12,7 @@ using namespace ciuic::codegen;
 static constexpr int64_t kWarpColumns = 1024;
 /// Vectors of a row that a thread holds at most.
 static constexpr unsigned kMostChunks = 4;
+static constexpr unsigned kMostWarpChunks = 8;
 /// What a thread does of a nest's outer loop at most, with the inner loop's
 /// own operands in registers.
 static constexpr unsigned kMostOuter = 4;
@@ -309,6 +310,8 @@ void Analysis::chooseThreads() {
   if (result.columns <= kWarpColumns) {
     result.perRow = 32;
     result.chunks = llvm::divideCeil(vectors, 32u);
+    if (result.chunks > kMostWarpChunks)
+      result.chunks = 0; // Odd rows, whose vectors are of one column.
     return;
   }
   unsigned best = ~0u;
