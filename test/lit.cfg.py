@@ -1,7 +1,7 @@
 """How lit finds and runs the .mlir and .test files of this folder.
 
 A RUN line may use %corpus (real inputs; `REQUIRES: corpus`), %source (the
-repository) and the tools of the build's bin folder, FileCheck, not and
+repository), %build (where it is built) and the tools of the build's bin folder, FileCheck, not and
 split-file.
 """
 import os
@@ -21,6 +21,7 @@ config.environment["PATH"] = os.pathsep.join([
 ])
 config.substitutions.append(("%corpus", config.ciuic_corpus))
 config.substitutions.append(("%source", config.ciuic_source))
+config.substitutions.append(("%build", config.ciuic_build))
 if os.path.isdir(config.ciuic_corpus):
     config.available_features.add("corpus")
 

@@ -88,7 +88,7 @@ private:
   llvm::DenseSet<Value> moving; ///< Memrefs whose element depends on a loop.
   /// Values that a thread keeps between passes, by place: their array.
   std::map<Place, std::string> held;
-  int64_t heldRegisters = 0;
+  int64_t rowRegisters = 0; ///< Of a thread, for what it loads of a row.
   /// Those that are one for all rows, and a load of each.
   SmallVector<std::pair<std::string, memref::LoadOp>> heldAcrossRows;
   /// Held values that have been loaded by a pass of this row.
@@ -377,22 +377,29 @@ void CudaKernel::planHeld() {
       }
     }
   }
-  // Values are wanted wider than they are kept.
-  int64_t most = std::min(
-      kMostHeldRegisters,
-      std::max<int64_t>(0, kRegisters / form.threads - kWorkRegisters) / 2);
-  auto hold = [&](Use &use) {
+  auto registersOf = [&](const Use &use) {
     int64_t bytes =
         cast<MemRefType>(use.memref.getType()).getElementTypeBitWidth() / 8;
     if (form.vector == 1)
       bytes = std::max<int64_t>(bytes, 4);
-    int64_t more = form.chunks * form.vector * bytes / 4;
+    return form.chunks * form.vector * bytes / 4;
+  };
+  // What is not kept is loaded all at once all the same.
+  for (const Use &use : uses)
+    if (use.load)
+      rowRegisters += registersOf(use);
+  int64_t most = std::min(
+      kMostHeldRegisters,
+      std::max<int64_t>(0, kRegisters / form.threads - kWorkRegisters) / 2);
+  int64_t registers = 0;
+  auto hold = [&](Use &use) {
+    int64_t more = registersOf(use);
     if (held.contains(use.place))
       return true;
     // What is stored and loaded again cannot be done without.
-    if (heldRegisters + more > most && !(use.stored && use.again))
+    if (registers + more > most && !(use.stored && use.again))
       return false;
-    heldRegisters += more;
+    registers += more;
     held[use.place] = fresh(names.lookup(use.memref) + "_held");
     return true;
   };
@@ -716,7 +723,7 @@ void CudaKernel::printSignature() {
   // The second bound, blocks that a multiprocessor should hold, keeps the
   // compiler from spilling for the sake of still more of them.
   int64_t registers =
-      std::max(kWorkRegisters, kWorkRegisters * 3 / 4 + heldRegisters * 4 / 3);
+      std::max(kWorkRegisters, kWorkRegisters * 3 / 4 + rowRegisters * 4 / 3);
   int64_t blocks =
       std::clamp<int64_t>(kRegisters / (form.threads * registers), 1, 16);
   os << "__global__ void __launch_bounds__(" << form.threads << ", " << blocks

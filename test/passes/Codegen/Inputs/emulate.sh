@@ -5,14 +5,7 @@
 set -euo pipefail
 source=$1 build=$2 work=$3 inputs=$1/test/passes/Codegen/Inputs
 shift 3
-rm -rf "$work"
-mkdir -p "$work"
-python3 "$inputs/make_kernels.py" "$@" >"$work/train.mlir"
-ciuic-opt "$work/train.mlir" --ciuic-lower-to-sched --ciuic-sched-order-tasks \
-  --ciuic-sched-allocate-buffers -o "$work/sched.mlir"
-CIUIC_CXX=true ciuicc compile --model "$work/sched.mlir" --start-from emit \
-  --micro-batch 1 -o "$work/bundle" >/dev/null 2>"$work/log" ||
-  { cat "$work/log"; exit 1; }
+bash "$inputs/emit_kernels.sh" "$source" "$work" "$@"
 flags="-std=c++20 -O1 -Wall -Wextra -Werror -Wno-unknown-warning-option"
 emulated=(-I "$source/test/cuda_on_host/include" -DCIUIC_CUDA_ON_HOST)
 # Every load and store of a kernel is told to the emulator.
@@ -22,10 +15,10 @@ observed=(-O2 -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0
 # shellcheck disable=SC2086 # the flags are split on purpose
 {
   clang++-22 $flags "${observed[@]}" "${emulated[@]}" -I"$source" -x c++ \
-    -c "$work/bundle/src/kernels.cu" -o "$work/cuda.o"
-  clang++-22 $flags -fopenmp-simd -Wno-pass-failed -I"$work/bundle/src" \
-    -c "$work/bundle/src/kernels.cpp" -o "$work/kernels.o"
-  clang++-22 $flags -I"$work/bundle/src" -c "$work/bundle/src/program.cpp" \
+    -c "$work/cuda/src/kernels.cu" -o "$work/cuda.o"
+  clang++-22 $flags -fopenmp-simd -Wno-pass-failed -I"$work/cpu/src" \
+    -c "$work/cpu/src/kernels.cpp" -o "$work/kernels.o"
+  clang++-22 $flags -I"$work/cpu/src" -c "$work/cpu/src/program.cpp" \
     -o "$work/program.o"
   clang++-22 $flags "${emulated[@]}" -I"$source" \
     -c "$inputs/emulated_kernels.cpp" -o "$work/main.o"
