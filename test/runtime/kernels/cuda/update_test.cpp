@@ -126,6 +126,16 @@ TEST(DeviceAdam, AgreesWithDoubles) {
       }
 }
 
+// The correction of every step up to where it is lost beside 1.
+TEST(DeviceAdam, CorrectsEveryStep) {
+  for (int32_t step : {0, 1, 2, 99, 4096, 1000000, 2147483647}) {
+    Update update(33);
+    update.step = Matrix::scalar(step, DType::I32);
+    ASSERT_EQ(update.runAdam(true, true), cudaSuccess);
+    update.expectAdam(true, true);
+  }
+}
+
 // Blocks go round where there are more tiles than the device holds.
 TEST(DeviceAdam, UpdatesManyTiles) {
   Update update(30001);
