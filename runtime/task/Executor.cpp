@@ -3,8 +3,10 @@
 
 #include "runtime/base/Quote.h"
 #include "runtime/blas/Gemm.h"
+#include "runtime/comm/remote/RemoteCollectives.h"
 #include "runtime/kernels/host/Workspace.h"
 #include "runtime/task/CheckBundle.h"
+#include "runtime/task/CollectiveThread.h"
 
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
@@ -38,7 +40,9 @@ public:
                     ? options.threads
                     : static_cast<int>(
                           std::max(1u, std::thread::hardware_concurrency()))),
-        arena(threads), gemms(threads) {
+        arena(threads), collectiveArena(threads), gemms(threads) {
+    if (options.group && options.group->processes() > 1)
+      world = std::make_unique<RemoteWorld>(*options.group, bundle.ranks);
     // TBB makes one thread a processor; more only where asked for.
     if (threads > tbb::info::default_concurrency())
       control.emplace(tbb::global_control::max_allowed_parallelism,
@@ -46,6 +50,7 @@ public:
   }
 
   ~Impl() {
+    collectives.reset();
     // A graph belongs to the arena it was made in.
     arena.execute([&] { programs.clear(); });
   }
@@ -62,11 +67,16 @@ public:
     uint32_t rank = 0;
     TimeKind timeKind = TimeKind::Other;
     bool collective = false;
+    int64_t remote = -1;      ///< Its place in the order of remote collectives.
     uint64_t runs = 0;        ///< Where measured.
     uint64_t nanoseconds = 0; ///< Of all runs.
   };
 
-  using FlowNode = tbb::flow::continue_node<tbb::flow::continue_msg>;
+  using Message = tbb::flow::continue_msg;
+  using FlowNode = tbb::flow::continue_node<Message>;
+  /// What a collective that other processes take part in becomes: it is left to
+  /// the thread and goes on when that is done.
+  using RemoteNode = tbb::flow::async_node<Message, Message>;
 
   struct Program {
     const abi::Program *records = nullptr;
@@ -74,9 +84,13 @@ public:
     std::optional<tbb::flow::graph> graph;
     std::optional<tbb::flow::broadcast_node<tbb::flow::continue_msg>> start;
     std::deque<FlowNode> flowNodes;
+    std::deque<RemoteNode> remoteNodes;
+    std::vector<size_t> remoteOrder; ///< Nodes, in the program's order.
+    std::vector<RemoteNode::gateway_type *> gateways;
 
     ~Program() {
       // Nodes go before the graph that they are in.
+      remoteNodes.clear();
       flowNodes.clear();
       start.reset();
       graph.reset();
@@ -88,6 +102,7 @@ public:
   Status prepareProgram(const abi::Program &records);
   void connect(Program &program, const std::vector<uint32_t> &firstNode);
   void execute(Node &node);
+  void executeRemote(size_t index);
   void fail(const Node &node, Status status);
 
   Program *find(std::string_view name) {
@@ -105,6 +120,11 @@ public:
   const int threads;
   std::optional<tbb::global_control> control;
   tbb::task_arena arena;
+  /// Of the thread of collectives: it never waits for a place in the other.
+  tbb::task_arena collectiveArena;
+  std::unique_ptr<RemoteWorld> world; ///< Null where all ranks are here.
+  std::unique_ptr<CollectiveThread> collectives;
+  Program *running = nullptr;
   Workspace workspace;
   GemmCache gemms;
   std::vector<std::unique_ptr<Program>> programs;
@@ -153,7 +173,9 @@ Executor::Impl::makeNode(const abi::Program &program, const abi::Task &task,
   arguments.ranks = bundle.ranks;
   arguments.workspace = &workspace;
   arguments.gemms = &gemms;
-  CIUIC_TRY_ASSIGN(OperationPtr operation, makeOperation(arguments));
+  CIUIC_TRY_ASSIGN(OperationPtr operation,
+                   collective && world ? makeRemoteCollective(arguments, *world)
+                                       : makeOperation(arguments));
   Node node;
   node.operation = std::move(operation);
   node.task = &task;
@@ -182,6 +204,10 @@ Status Executor::Impl::prepareProgram(const abi::Program &records) {
           return "preparing task " + std::to_string(t) + " " +
                  quote(task.name) + " of program " + quote(records.name);
         });
+      if (node->collective && world) {
+        node->remote = static_cast<int64_t>(program->remoteOrder.size());
+        program->remoteOrder.push_back(program->nodes.size());
+      }
       program->nodes.push_back(std::move(*node));
     }
   }
@@ -195,11 +221,24 @@ void Executor::Impl::connect(Program &program,
   tbb::flow::graph &graph = program.graph.emplace();
   auto &start = program.start.emplace(graph);
   for (Node &node : program.nodes)
-    program.flowNodes.emplace_back(
-        graph, [this, &node](const tbb::flow::continue_msg &message) {
-          execute(node);
-          return message;
+    program.flowNodes.emplace_back(graph,
+                                   [this, &node](const Message &message) {
+                                     if (node.remote < 0)
+                                       execute(node);
+                                     return message;
+                                   });
+  program.gateways.resize(program.remoteOrder.size());
+  for (size_t i = 0; i < program.remoteOrder.size(); ++i) {
+    auto &node = program.remoteNodes.emplace_back(
+        graph, tbb::flow::unlimited,
+        [this, &program, i](const Message &,
+                            RemoteNode::gateway_type &gateway) {
+          gateway.reserve_wait();
+          program.gateways[i] = &gateway;
+          collectives->markReady(i);
         });
+    tbb::flow::make_edge(program.flowNodes[program.remoteOrder[i]], node);
+  }
 
   const abi::Program &records = *program.records;
   std::array<int64_t, abi::kStreams> lastOnStream;
@@ -235,14 +274,19 @@ void Executor::Impl::connect(Program &program,
       if (sources.empty())
         tbb::flow::make_edge(start, to);
       for (uint32_t source : sources)
-        tbb::flow::make_edge(program.flowNodes[source], to);
+        if (int64_t remote = program.nodes[source].remote; remote >= 0)
+          tbb::flow::make_edge(program.remoteNodes[static_cast<size_t>(remote)],
+                               to);
+        else
+          tbb::flow::make_edge(program.flowNodes[source], to);
     }
   }
 }
 
 Status Executor::Impl::prepare() {
   CIUIC_TRY(checkBundle(bundle));
-  if (ranks.count == 0 || ranks.end() > bundle.ranks)
+  RankRange expected = world ? world->local : RankRange{0, bundle.ranks};
+  if (ranks.first != expected.first || ranks.count != expected.count)
     return Status::invalid("arenas of ranks [" + std::to_string(ranks.first) +
                            ", " + std::to_string(ranks.end()) +
                            ") for a program of " +
@@ -253,6 +297,11 @@ Status Executor::Impl::prepare() {
       status = prepareProgram(bundle.programs[i]);
   });
   CIUIC_TRY(std::move(status));
+  if (world) {
+    CIUIC_TRY(world->commit());
+    collectives = std::make_unique<CollectiveThread>(
+        [this](size_t node) { executeRemote(node); });
+  }
   return workspace.commit(threads);
 }
 
@@ -301,12 +350,24 @@ void Executor::Impl::execute(Node &node) {
       std::memory_order_relaxed);
 }
 
+void Executor::Impl::executeRemote(size_t index) {
+  Node &node = running->nodes[index];
+  // After a failure the others are not waited for: they are told at the end.
+  collectiveArena.execute([&] { execute(node); });
+  auto *gateway = running->gateways[static_cast<size_t>(node.remote)];
+  gateway->try_put(Message());
+  gateway->release_wait();
+}
+
 Status Executor::Impl::run(std::string_view name) {
   Program *program = find(name);
   if (!program)
     return Status::invalid("the bundle has no program " + quote(name));
   failed.store(false);
   failure = Status();
+  running = program;
+  if (collectives)
+    collectives->begin(program->remoteOrder);
   try {
     arena.execute([&] {
       program->start->try_put(tbb::flow::continue_msg());
@@ -347,7 +408,10 @@ Tensor Executor::resolve(const abi::View &view, uint32_t rank) const {
   return impl->resolve(view, rank);
 }
 int Executor::threads() const { return impl->threads; }
-uint64_t Executor::scratchBytes() const { return impl->workspace.bytes(); }
+uint64_t Executor::scratchBytes() const {
+  return impl->workspace.bytes() +
+         (impl->world ? impl->world->stagingBytes() : 0);
+}
 
 TimeTable Executor::takeTimes() {
   TimeTable table{};

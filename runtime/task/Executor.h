@@ -2,7 +2,8 @@
 //
 // Each program becomes one flow graph: a node a task and rank, with edges from
 // the task before it on its stream and from the tasks it waits for. A
-// collective is one node for all ranks, so no task ever waits inside its body.
+// collective is one node for all ranks, so no task ever waits inside its body;
+// where other processes have some of the ranks, a thread runs the collectives.
 // Graphs are built when the bundle is loaded; running one allocates nothing
 // for tensors and decides nothing.
 //
@@ -25,6 +26,8 @@ struct ExecutorOptions {
   int threads = 0;      ///< 0: one for each processor.
   bool timing = false;  ///< Measure tasks, for takeTimes().
   bool profile = false; ///< Measure each task by itself, for taskTimes().
+  /// The processes that have the other ranks; null where all are here.
+  ProcessGroup *group = nullptr;
 };
 
 class Executor {

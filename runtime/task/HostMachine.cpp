@@ -3,6 +3,7 @@
 
 #include "runtime/abi/Sizes.h"
 #include "runtime/blas/Gemm.h"
+#include "runtime/comm/ProcessGroup.h"
 
 #include <cstring>
 
@@ -13,17 +14,23 @@ HostMachine::create(const abi::Bundle &bundle, const MachineOptions &options) {
   if (bundle.target != abi::Target::Cpu)
     return Status::invalid("compiled for CUDA devices: its own bin/train runs "
                            "it");
+  RankRange ranks{0, bundle.ranks};
+  if (options.group) {
+    CIUIC_TRY(checkProcesses(options.group->processes(), bundle.ranks));
+    ranks = ranksOf(options.group->process(), options.group->processes(),
+                    bundle.ranks);
+  }
   std::unique_ptr<HostMachine> machine(new HostMachine());
   CIUIC_TRY_ASSIGN(machine->arenas,
                    RankArenas::allocate(
-                       {0, bundle.ranks},
+                       ranks,
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Device)],
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Host)],
                        options.deviceMemory));
-  CIUIC_TRY_ASSIGN(
-      machine->executor,
-      Executor::create(bundle, machine->arenas,
-                       {options.threads, options.timing, options.profile}));
+  CIUIC_TRY_ASSIGN(machine->executor,
+                   Executor::create(bundle, machine->arenas,
+                                    {options.threads, options.timing,
+                                     options.profile, options.group}));
   return std::unique_ptr<Machine>(std::move(machine));
 }
 

@@ -51,6 +51,16 @@ TimeKind timeKindOf(const abi::Task &task) {
   return TimeKind::Other;
 }
 
+Status checkProcesses(uint32_t processes, uint32_t ranks) {
+  if (processes <= ranks)
+    return {};
+  return Status::invalid("the job has " + std::to_string(ranks) +
+                         (ranks == 1 ? " rank, " : " ranks, ") +
+                         std::to_string(processes) +
+                         " processes were started: expected at most one a "
+                         "rank");
+}
+
 Status checkElements(const abi::View &view, RankRange ranks, uint32_t rank,
                      uint64_t first, uint64_t count) {
   if (!ranks.holds(rank))

@@ -129,6 +129,9 @@ struct MachineOptions {
 using MachineFactory = std::function<Result<std::unique_ptr<Machine>>(
     const abi::Bundle &bundle, const MachineOptions &options)>;
 
+/// Code::Invalid where there are more processes than ranks.
+Status checkProcesses(uint32_t processes, uint32_t ranks);
+
 /// What is wrong with elements [first, first + count) of a view of `rank`, if
 /// they are not dense memory on one of `ranks`: for read() and write().
 Status checkElements(const abi::View &view, RankRange ranks, uint32_t rank,

@@ -12,7 +12,7 @@ namespace {
 
 /// Elements of one piece of a collective.
 constexpr int64_t pieceElements = int64_t(1) << 16;
-constexpr uint32_t mostRanks = 1024;
+constexpr uint32_t mostRanks = mostReducedRanks;
 
 /// The two views of each rank, checked.
 struct Sides {
@@ -60,20 +60,11 @@ std::byte *at(const Tensor &tensor, int64_t element) {
 /// out[i] = factor * sum over ranks of in[rank][offset + i].
 void reduce(const Sides &sides, int64_t offset, void *out, int64_t n,
             double factor) {
-  auto ranks = static_cast<int64_t>(sides.in.size());
-  if (sides.dtype == abi::DType::F64) {
-    for (int64_t i = 0; i < n; ++i) {
-      double sum = 0;
-      for (const Tensor &in : sides.in)
-        sum += in.as<double>()[offset + i];
-      static_cast<double *>(out)[i] = sum * factor;
-    }
-    return;
-  }
   const void *parts[mostRanks]; // On the stack: a step allocates nothing.
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    parts[rank] = at(sides.in[static_cast<size_t>(rank)], offset);
-  hostKernels().reduceRanks(sides.dtype, parts, ranks, out, n, factor);
+  for (size_t rank = 0; rank < sides.in.size(); ++rank)
+    parts[rank] = at(sides.in[rank], offset);
+  reduceParts(sides.dtype, parts, static_cast<int64_t>(sides.in.size()), out, n,
+              factor);
 }
 
 Status expectFewRanks(const TaskArguments &a) {
@@ -85,6 +76,20 @@ Status expectFewRanks(const TaskArguments &a) {
 }
 
 } // namespace
+
+void reduceParts(abi::DType dtype, const void *const *parts, int64_t ranks,
+                 void *out, int64_t n, double factor) {
+  if (dtype != abi::DType::F64) {
+    hostKernels().reduceRanks(dtype, parts, ranks, out, n, factor);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      sum += static_cast<const double *>(parts[rank])[i];
+    static_cast<double *>(out)[i] = sum * factor;
+  }
+}
 
 Result<OperationPtr> makeAllGather(const TaskArguments &a) {
   CIUIC_TRY_ASSIGN(Sides sides, checkSides(a));

@@ -18,6 +18,14 @@ Result<OperationPtr> makeAllGather(const TaskArguments &arguments);
 Result<OperationPtr> makeReduceScatter(const TaskArguments &arguments);
 Result<OperationPtr> makeAllReduce(const TaskArguments &arguments);
 
+/// Ranks that a sum may have.
+inline constexpr uint32_t mostReducedRanks = 1024;
+
+/// out[i] = factor * (parts[0][i] + parts[1][i] + ...), added in this order in
+/// f32 (f64 for f64) and rounded once.
+void reduceParts(abi::DType dtype, const void *const *parts, int64_t ranks,
+                 void *out, int64_t n, double factor);
+
 } // namespace ciuic::rt
 
 #endif // CIUIC_RUNTIME_COMM_LOCAL_LOCALCOLLECTIVES_H
