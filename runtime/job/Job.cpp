@@ -119,6 +119,12 @@ Status Job::prepare(const JobOptions &options) {
       return Status::invalid("the compiled job has no program " +
                              quote(needed));
   }
+  group = options.machine.group;
+  if (!group) {
+    alone = makeSingleProcess();
+    group = alone.get();
+  }
+  CIUIC_TRY(checkProcesses(group->processes(), tables->ranks));
   CIUIC_TRY_ASSIGN(machine, options.makeMachine(*tables, options.machine));
   ranks = {machine->firstRank(), machine->localRanks()};
   auto inputs = static_cast<size_t>(tables->microBatch * tables->sequence);
@@ -184,7 +190,15 @@ Status Job::step(const BatchLoader &loader, uint64_t dataStep) {
 }
 
 Result<EvalResult> Job::evaluate(const BatchLoader &loader) {
-  // Each batch by itself: sums over many batches are kept in double.
+  // Each batch by itself: sums over many batches are kept in double. Ranks are
+  // added in order, whatever process they are in.
+  struct Metrics {
+    double loss = 0;
+    double tokens = 0;
+  };
+  const uint32_t processes = group->processes();
+  const uint32_t most = (tables->ranks + processes - 1) / processes;
+  std::vector<Metrics> mine(most), all(size_t{most} * processes);
   EvalResult result;
   double sum = 0;
   for (uint64_t batch = 0; batch < loader.stepsPerEpoch(); ++batch) {
@@ -196,9 +210,16 @@ Result<EvalResult> Job::evaluate(const BatchLoader &loader) {
       CIUIC_TRY_ASSIGN(auto count, scalar("metric.eval_tokens", rank));
       if (!loss || !count)
         return Status::invalid("the compiled job keeps no evaluation metrics");
-      sum += *loss;
-      result.tokens += *count;
+      mine[rank - ranks.first] = {*loss, *count};
     }
+    CIUIC_TRY(group->gather(std::as_bytes(std::span(mine)),
+                            std::as_writable_bytes(std::span(all))));
+    for (uint32_t p = 0; p < processes; ++p)
+      for (uint32_t i = 0; i < ranksOf(p, processes, tables->ranks).count;
+           ++i) {
+        sum += all[size_t{p} * most + i].loss;
+        result.tokens += all[size_t{p} * most + i].tokens;
+      }
   }
   result.loss = sum / std::max(result.tokens, 1.0);
   return result;

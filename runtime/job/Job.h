@@ -11,6 +11,7 @@
 #include "runtime/abi/Program.h"
 #include "runtime/base/DType.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/comm/ProcessGroup.h"
 #include "runtime/data/BatchLoader.h"
 #include "runtime/task/Machine.h"
 
@@ -61,6 +62,10 @@ public:
   /// Adds all that a resumed run needs.
   void addTo(CheckpointWriter &writer);
 
+  /// Process 0 calls `body`, which may read the states of all ranks piece by
+  /// piece; the other processes hand theirs to it until it is done.
+  Status collectStates(const std::function<Status()> &body);
+
   /// The scalar states by name, for RunState::scalars.
   Result<std::map<std::string, double>> scalars() const;
 
@@ -71,7 +76,7 @@ public:
   std::string fingerprint() const;
 
   /// Writes a folder that transformers opens, in files of at most
-  /// `maxShardBytes` where no single tensor is larger.
+  /// `maxShardBytes` where no single tensor is larger. Process 0 writes.
   Status exportFolder(const std::string &folder, const std::string &configJson,
                       DType dtype, uint64_t maxShardBytes = 5000000000);
 
@@ -81,7 +86,7 @@ public:
                                        std::optional<uint32_t> rank = {}) const;
 
   /// Elements [begin, end) of a parameter in f32: its master copy where there
-  /// is one.
+  /// is one. What other processes store only within collectStates().
   Status readParameter(size_t member, uint64_t begin, uint64_t end,
                        float *out) const;
 
@@ -90,8 +95,8 @@ public:
   /// One optimizer step on the given global batch, to its end.
   Status step(const BatchLoader &loader, uint64_t dataStep);
 
-  /// The loss over all batches of a loader of one micro-step a batch; the
-  /// states are left as they are.
+  /// The loss over all batches of a loader of one micro-step a batch, the same
+  /// in all processes; the states are left as they are.
   Result<EvalResult> evaluate(const BatchLoader &loader);
 
   BatchLayout batchLayout() const;
@@ -131,10 +136,20 @@ private:
                         DType dtype) const;
   Status readMember(const abi::Member &member, const abi::State &state,
                     uint64_t begin, uint64_t end, float *out) const;
+  /// As readMember, on the ranks of this process alone.
+  Status readLocal(const abi::Member &member, const abi::State &state,
+                   uint64_t begin, uint64_t end, float *out) const;
+  /// What other processes store of elements, as the one that asks or another.
+  Status exchangeElements(const abi::Member &member, const abi::State &state,
+                          uint64_t begin, uint64_t end, float *out) const;
+  Status serveStates();
+  bool isAlone() const { return group->processes() == 1; }
 
   struct Library;
   std::unique_ptr<Library> library;
   const abi::Bundle *tables = nullptr;
+  std::unique_ptr<ProcessGroup> alone; ///< Where no group is given.
+  ProcessGroup *group = nullptr;
   std::unique_ptr<Machine> machine;
   RankRange ranks;                     ///< Of this process.
   std::vector<int32_t> tokens, labels; ///< Of one rank's micro-step.

@@ -3,6 +3,7 @@
 
 #include "runtime/base/File.h"
 #include "runtime/base/Quote.h"
+#include "runtime/job/Fingerprint.h"
 #include "runtime/job/Job.h"
 #include "runtime/job/Profile.h"
 #include "runtime/job/ProgressLog.h"
@@ -60,19 +61,35 @@ private:
 
 class Trainer {
 public:
-  explicit Trainer(const TrainOptions &options) : options(options) {}
+  explicit Trainer(const TrainOptions &options)
+      : options(options), alone(options.group ? nullptr : makeSingleProcess()),
+        group(options.group ? *options.group : *alone) {}
 
   Result<TrainResult> run() {
-    CIUIC_TRY(open());
-    CIUIC_TRY(begin());
-    CIUIC_TRY(loop());
-    CIUIC_TRY(finish());
-    return result;
+    Status status = runAll();
+    if (status.ok())
+      return result;
+    // Nobody waits for this process then.
+    group.abort(status);
+    return status;
   }
 
 private:
+  Status runAll() {
+    CIUIC_TRY(open());
+    CIUIC_TRY(begin());
+    CIUIC_TRY(agree());
+    CIUIC_TRY(loop());
+    CIUIC_TRY(finish());
+    // A failure to write the end of the run is one of all.
+    return group.barrier();
+  }
+  bool isFirst() const { return group.process() == 0; }
+
   Status open();
   Status begin();
+  Status agree();
+  Status shareInterrupt(bool here);
   Status loop();
   Status finish();
   Status step(InterruptGuard &guard);
@@ -88,6 +105,8 @@ private:
   MemoryRecord memoryRecord() const;
 
   const TrainOptions &options;
+  const std::unique_ptr<ProcessGroup> alone;
+  ProcessGroup &group;
   std::unique_ptr<Job> job;
   std::optional<TokenDataset> dataset;
   std::optional<BatchLoader> loader, validation;
@@ -120,11 +139,12 @@ Status Trainer::open() {
   machine.collectiveTimeout = options.collectiveTimeout;
   machine.cuda = options.cuda;
   machine.folder = options.bundle;
+  machine.group = &group;
   CIUIC_TRY_ASSIGN(job, Job::load(options.bundle,
                                   {options.makeMachine, std::move(machine)}));
   const abi::Bundle &bundle = job->bundle();
   // What an export needs is read first: not after hours of training.
-  if (!options.exportFolder.empty()) {
+  if (!options.exportFolder.empty() && isFirst()) {
     CIUIC_TRY_ASSIGN(configJson,
                      readTextFile(options.bundle + "/config.json", 16 << 20));
     CIUIC_TRY(checkExportFolder(options.exportFolder));
@@ -161,12 +181,13 @@ Status Trainer::open() {
                            " steps, expected fewer than 2^53");
   // So does a folder that cannot be made. Two runs that save into one would
   // remove each other's files.
-  if (!options.save.empty()) {
+  if (!options.save.empty() && isFirst()) {
     CIUIC_TRY(makeFolder(options.save));
     CIUIC_TRY_ASSIGN(saveLock, FolderLock::take(options.save));
   }
-  CIUIC_TRY_ASSIGN(log, ProgressLog::open(options.log, !options.resume.empty(),
-                                          options.quiet));
+  CIUIC_TRY_ASSIGN(log, ProgressLog::open(isFirst() ? options.log : "",
+                                          !options.resume.empty(),
+                                          options.quiet || !isFirst()));
   std::string warning = dataset->counts().warning();
   if (!warning.empty())
     log->note("warning: " + warning);
@@ -207,12 +228,60 @@ Status Trainer::begin() {
     if (bundle.states[i].role == abi::Role::Parameter &&
         bundle.states[i].bucket >= 0)
       compute = bundle.states[i].view.dtype;
-  if (bundle.gemmFlops > 0)
+  if (bundle.gemmFlops > 0 && isFirst())
     peak = job->devices().measureProducts(compute);
   if (done >= steps)
     log->note(
         fmt::format("nothing to train: {} of {} steps are done", done, steps));
   return log->memory(memoryRecord());
+}
+
+/// What makes one training run of several processes: told by its name.
+Status Trainer::agree() {
+  if (group.processes() == 1)
+    return {};
+  auto asText = [](bool given) { return given ? "yes" : "no"; };
+  const std::vector<std::pair<const char *, std::string>> mine = {
+      {"the compiled program", programFingerprint(job->bundle())},
+      {"the seed", std::to_string(options.seed)},
+      {"the number of steps", std::to_string(steps)},
+      {"the step it begins after", std::to_string(done)},
+      {"the tokens of the data", std::to_string(dataset->tokenCount())},
+      {"the sequences of an epoch",
+       std::to_string(loader->sequencesPerEpoch())},
+      {"the data is shuffled", asText(options.shuffle)},
+      {"the validation share", fmt::format("{:.17g}", options.validationShare)},
+      {"the steps between validations", std::to_string(options.validateEvery)},
+      {"checkpoints are saved", asText(!options.save.empty())},
+      {"the steps between checkpoints", std::to_string(options.saveEvery)},
+      {"weights are given", asText(!options.weights.empty())},
+      {"it is exported", asText(!options.exportFolder.empty())}};
+  std::string text;
+  for (const auto &[name, value] : mine)
+    text += value + "\n";
+  CIUIC_TRY(group.broadcastText(text, 0));
+  size_t at = 0;
+  for (const auto &[name, value] : mine) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::string first = text.substr(at, end - at);
+    at = std::min(end + 1, text.size());
+    if (first != value)
+      return Status::invalid(
+          fmt::format("processes of one run differ in {}: it is {} in process "
+                      "0, {} in process {}",
+                      name, first, value, group.process()));
+  }
+  return {};
+}
+
+/// A signal to one process ends the run of all after the same step.
+Status Trainer::shareInterrupt(bool here) {
+  auto mine = std::byte(here ? 1 : 0);
+  std::vector<std::byte> all(group.processes());
+  CIUIC_TRY(group.gather(std::span(&mine, 1), all));
+  for (std::byte one : all)
+    result.interrupted |= one != std::byte(0);
+  return {};
 }
 
 MemoryRecord Trainer::memoryRecord() const {
@@ -267,8 +336,6 @@ Status Trainer::tell(double seconds) {
 }
 
 Status Trainer::save() {
-  CheckpointWriter writer(options.save);
-  job->addTo(writer);
   RunState state;
   state.step = done;
   state.skippedSteps = skipped;
@@ -279,9 +346,14 @@ Status Trainer::save() {
   state.fingerprint = job->fingerprint();
   CIUIC_TRY_ASSIGN(state.scalars, job->scalars());
   state.scalars[batchKey] = static_cast<double>(loader->sequencesPerStep());
-  CIUIC_TRY_ASSIGN(std::string folder, writer.save(state));
+  CIUIC_TRY(job->collectStates([&]() -> Status {
+    CheckpointWriter writer(options.save);
+    job->addTo(writer);
+    CIUIC_TRY_ASSIGN(std::string folder, writer.save(state));
+    log->note("saved " + folder);
+    return {};
+  }));
   savedAt = done;
-  log->note("saved " + folder);
   return {};
 }
 
@@ -302,8 +374,7 @@ Status Trainer::step(InterruptGuard &guard) {
   skipping = skip != 0;
   skipped += skipping ? 1 : 0;
   CIUIC_TRY_ASSIGN(result.loss, scalar("report.loss", 0));
-  if (guard.wasInterrupted())
-    result.interrupted = true;
+  CIUIC_TRY(shareInterrupt(guard.wasInterrupted()));
   CIUIC_TRY(tell(seconds));
   CIUIC_TRY_ASSIGN(double stopped, scalar("report.stopped", 0));
   if (stopped != 0)
@@ -345,7 +416,7 @@ Status Trainer::finish() {
                                 options.exportDType, options.exportShardBytes));
     log->note("exported " + options.exportFolder);
   }
-  if (!options.profile.empty())
+  if (!options.profile.empty() && isFirst())
     CIUIC_TRY(
         writeTextFile(options.profile,
                       printProfile(job->bundle(), job->devices().taskTimes())));

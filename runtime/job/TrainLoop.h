@@ -9,6 +9,7 @@
 
 #include "runtime/base/DType.h"
 #include "runtime/base/Status.h"
+#include "runtime/comm/ProcessGroup.h"
 #include "runtime/task/Machine.h"
 
 #include <cstdint>
@@ -21,6 +22,10 @@ namespace ciuic::rt {
 struct TrainOptions {
   /// What the bundle runs on.
   MachineFactory makeMachine;
+
+  /// The processes that train together; null: this one alone. All are given
+  /// the same options; process 0 alone writes and tells.
+  ProcessGroup *group = nullptr;
 
   /// The bundle's folder: `lib/libjob.so`, and `config.json` (the model's, for
   /// an export).
@@ -71,9 +76,10 @@ struct TrainResult {
   bool interrupted = false;
 };
 
-/// Trains. SIGINT or SIGTERM ends the run after the step that is under way, as
-/// if it had been the last one. Code::Stopped where training cannot go on: the
-/// loss is not finite, or the loss scale overflowed at its minimum.
+/// Trains. SIGINT or SIGTERM, to any process, ends the run after the step that
+/// is under way, as if it had been the last one. Where one process fails all
+/// do, with a message that names it. Code::Stopped where training cannot go on:
+/// the loss is not finite, or the loss scale overflowed at its minimum.
 Result<TrainResult> runTraining(const TrainOptions &options);
 
 } // namespace ciuic::rt

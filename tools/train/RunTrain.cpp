@@ -3,6 +3,7 @@
 
 #include "runtime/base/File.h"
 #include "runtime/base/Json.h"
+#include "runtime/comm/ProcessGroup.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -44,11 +45,13 @@ rt::Result<Manifest> readManifest(const std::string &bundle) {
   return manifest;
 }
 
-static rt::Status train(rt::TrainOptions options,
-                        const std::string &cudaGiven) {
+/// The options of a run, where they are silent as the manifest says.
+static rt::Result<rt::TrainOptions>
+resolveOptions(const TrainSettings &settings) {
+  rt::TrainOptions options = settings.train;
   CIUIC_TRY_ASSIGN(Manifest manifest, readManifest(options.bundle));
-  if (!manifest.cuda && !cudaGiven.empty())
-    return rt::Status::invalid(cudaGiven + ": of no effect on " +
+  if (!manifest.cuda && !settings.cudaGiven.empty())
+    return rt::Status::invalid(settings.cudaGiven + ": of no effect on " +
                                options.bundle +
                                ", which is compiled for the CPU");
   if (options.deviceMemory == 0)
@@ -56,16 +59,28 @@ static rt::Status train(rt::TrainOptions options,
   options.wallClockBreakdown |= manifest.wallClockBreakdown;
   if (options.logEvery == 0)
     options.logEvery = manifest.stepsPerPrint;
-  auto result = rt::runTraining(options);
-  return result.ok() ? rt::Status() : result.takeStatus();
+  return options;
 }
 
 int runTrain(const char *program, const TrainSettings &settings,
              const rt::MachineFactory &makeMachine) {
-  rt::TrainOptions options = settings.train;
-  options.makeMachine = makeMachine;
-  rt::Status status = train(std::move(options), settings.cudaGiven);
-  return status.ok() ? 0 : printError(program, status);
+  rt::JoinOptions join;
+  join.joinTimeout = settings.joinTimeout;
+  join.exchangeTimeout = settings.train.collectiveTimeout;
+  auto group = rt::joinProcessGroup(join);
+  if (!group.ok())
+    return printError(program, group.takeStatus());
+  auto options = resolveOptions(settings);
+  if (!options.ok()) {
+    rt::Status status = options.takeStatus();
+    (*group)->abort(status);
+    return printError(program, status);
+  }
+  options->makeMachine = makeMachine;
+  options->group = group->get();
+  auto result = rt::runTraining(*options);
+  // Told before the group goes, which may take a while.
+  return result.ok() ? 0 : printError(program, result.takeStatus());
 }
 
 int printError(const char *program, const rt::Status &status) {
