@@ -106,7 +106,7 @@ Status checkLibraries() {
 
 Result<std::vector<CudaDevice>> chooseDevices(std::string_view architectures,
                                               uint32_t localRanks,
-                                              bool shareDevice) {
+                                              bool shareDevice, int first) {
   int found = 0;
   cudaError_t error = cudaGetDeviceCount(&found);
   if (error == cudaErrorNoDevice)
@@ -114,16 +114,19 @@ Result<std::vector<CudaDevice>> chooseDevices(std::string_view architectures,
   else if (error != cudaSuccess)
     return toStatus(error, "cudaGetDeviceCount");
   uint32_t needed = shareDevice ? 1 : localRanks;
-  if (found < 0 || static_cast<uint32_t>(found) < needed)
+  if (found < 0 || first < 0 || first > found ||
+      static_cast<uint32_t>(found - first) < needed)
     return Status::machine(
         "compiled for " + std::to_string(localRanks) +
         " ranks in this process, which need " + std::to_string(needed) +
-        " devices: found " + std::to_string(found) +
+        " devices" +
+        (first > 0 ? " from device " + std::to_string(first) + " on" : "") +
+        ": found " + std::to_string(found) +
         (found > 0 ? "; --share-device runs all ranks on one" : ""));
   CIUIC_TRY(checkLibraries());
   std::vector<CudaDevice> devices;
   for (uint32_t i = 0; i < needed; ++i) {
-    CIUIC_TRY_ASSIGN(CudaDevice device, describe(static_cast<int>(i)));
+    CIUIC_TRY_ASSIGN(CudaDevice device, describe(first + static_cast<int>(i)));
     CIUIC_TRY(checkArchitecture(architectures, device.major, device.minor)
                   .during([&] { return "choosing " + device.str(); }));
     devices.push_back(std::move(device));

@@ -29,13 +29,14 @@ struct CudaDevice {
 /// Code::Invalid, with both numbers, if none does.
 Status checkArchitecture(std::string_view architectures, int major, int minor);
 
-/// The devices of `localRanks` ranks, one each, or device 0 for all if they
-/// share it. Refuses (Code::Machine) fewer devices than ranks, a driver older
-/// than the runtime library, a runtime library older than the headers this was
-/// compiled with, and (Code::Invalid) devices that the kernels do not run on.
+/// The devices of `localRanks` ranks, one each from `first` on, or `first` for
+/// all if they share it. Refuses (Code::Machine) fewer devices than ranks, a
+/// driver older than the runtime library, a runtime library older than the
+/// headers this was compiled with, and (Code::Invalid) devices that the kernels
+/// do not run on.
 Result<std::vector<CudaDevice>> chooseDevices(std::string_view architectures,
                                               uint32_t localRanks,
-                                              bool shareDevice);
+                                              bool shareDevice, int first = 0);
 
 /// Refuses a library that reports a version below the one compiled with; both
 /// are said as the library numbers them.

@@ -11,15 +11,50 @@
 #include "runtime/task/cuda/HostAccess.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <map>
+#include <thread>
+#include <unistd.h>
 
 namespace ciuic::rt {
 namespace {
 
 /// More than any file of choices has.
 constexpr uint64_t mostChoiceBytes = 64 << 20;
+
+/// Ends the process with exit code 3 unless it is destroyed in time: what this
+/// thread does then cannot be ended otherwise.
+class ExitAfter {
+public:
+  ExitAfter(double seconds, const std::string &what)
+      : thread([=, this] {
+          std::unique_lock lock(mutex);
+          if (changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                               [this] { return done; }))
+            return;
+          std::fprintf(stderr, "error: %s within %g s\n", what.c_str(),
+                       seconds);
+          std::fflush(stderr);
+          _exit(3);
+        }) {}
+  ~ExitAfter() {
+    {
+      std::scoped_lock lock(mutex);
+      done = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::thread thread;
+};
 
 class Gpus final : public CudaMachine {
 public:
@@ -69,6 +104,7 @@ private:
     const std::string &folder = shared.options.folder;
     return folder.empty() ? "" : folder + "/tuning/gemm.json";
   }
+  bool hasAttention() const;
   Status readChoices();
   Status shareChoices();
   Status clearMemory(int value);
@@ -132,7 +168,8 @@ Status Gpus::prepare() {
         std::to_string(group->processes()));
   CIUIC_TRY_ASSIGN(
       devices, chooseDevices(bundle.architectures ? bundle.architectures : "",
-                             shared.ranks.count, cuda.shareDevice));
+                             shared.ranks.count, cuda.shareDevice,
+                             shared.settings.firstDevice));
   CIUIC_TRY(CublasLt::checkLibrary());
   for (const CudaDevice &device : devices) {
     size_t free = 0, total = 0;
@@ -150,6 +187,9 @@ Status Gpus::prepare() {
                                      shared.isTimed()));
   // One rank exchanges with nobody: its collectives are copies.
   if (!cuda.shareDevice && bundle.ranks > 1) {
+    ExitAfter tooLate(shared.options.collectiveTimeout,
+                      "joining " + std::to_string(bundle.ranks) +
+                          " ranks: not all have come");
     CIUIC_TRY_ASSIGN(shared.nccl, NcclRanks::create(bundle.ranks, shared.ranks,
                                                     devices, group));
   }
@@ -193,8 +233,15 @@ Status Gpus::prepare() {
       CIUIC_TRY(writeTextFile(path, text));
     }
   }
-  if (cuda.tune)
+  bool written = cuda.tune;
+  for (auto &queue : queues)
+    written |= queue->attention().hasWritten();
+  if (written)
     CIUIC_TRY(clearMemory(0));
+  const std::string &refusal = queues.front()->attention().refusal();
+  if (!refusal.empty() && leads() && hasAttention())
+    std::fprintf(stderr, "note: attention by the bundle's kernels: %s\n",
+                 refusal.c_str());
   if (hostaccess::labels)
     shared.memory.forgetTemporaries();
   for (uint32_t i = 0; i < bundle.programCount; ++i)
@@ -202,6 +249,15 @@ Status Gpus::prepare() {
   for (auto &queue : queues)
     queue->start();
   return {};
+}
+
+bool Gpus::hasAttention() const {
+  for (uint32_t p = 0; p < shared.bundle.programCount; ++p)
+    for (uint32_t t = 0; t < shared.bundle.programs[p].taskCount; ++t)
+      if (shared.bundle.programs[p].tasks[t].kind ==
+          abi::TaskKind::AttentionForward)
+        return true;
+  return false;
 }
 
 Status Gpus::readChoices() {
@@ -436,6 +492,17 @@ std::vector<TaskTime> Gpus::taskTimes() {
     return rows;
   std::scoped_lock lock(posting);
   const abi::Bundle &bundle = shared.bundle;
+  // Those of the host, added up over the ranks.
+  std::vector<TaskTime> onHost;
+  shared.hostTasks->taskTimes(onHost);
+  std::map<std::pair<std::string_view, uint32_t>, TaskTime> byTask;
+  for (const TaskTime &one : onHost) {
+    TaskTime &sum = byTask[{one.program, one.task}];
+    sum = {one.program, one.task, sum.runs + one.runs,
+           sum.seconds + one.seconds};
+  }
+  for (const auto &[key, sum] : byTask)
+    rows.push_back(sum);
   for (uint32_t p = 0; p < bundle.programCount; ++p)
     for (uint32_t t = 0; t < sums[p].size(); ++t)
       if (sums[p][t].runs != 0)

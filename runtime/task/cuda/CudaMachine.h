@@ -8,8 +8,11 @@
 
 namespace ciuic::rt {
 
-/// What tests of a machine set besides its options.
+/// What is rarely set besides the options.
 struct CudaSettings {
+  /// The device of this process's first rank: where several processes run on
+  /// one box, each has its own.
+  int firstDevice = 0;
   bool tf32 = false; ///< Products of f32 may round their inputs to TF32.
   /// After a collective's timeout: seconds until the process is ended from
   /// within, if it does not end by itself.

@@ -5,6 +5,7 @@
 #include "runtime/blas/cublaslt/CublasLt.h"
 #include "runtime/comm/nccl/NcclRanks.h"
 #include "runtime/comm/shared_device/SharedCollectives.h"
+#include "runtime/task/cuda/AttentionTasks.h"
 
 #include <algorithm>
 
@@ -129,6 +130,9 @@ private:
         return Status::invalid("a product that can be skipped");
       return context.products->makeProduct(arguments);
     }
+    if (task.kind == abi::TaskKind::AttentionForward ||
+        task.kind == abi::TaskKind::AttentionBackward)
+      return context.attention->make(arguments);
     if (task.launch)
       return makeLauncher(arguments);
     if (!arguments.skip && task.kind == abi::TaskKind::Copy)

@@ -17,6 +17,7 @@
 
 namespace ciuic::rt {
 
+class AttentionTasks;
 class CublasLt;
 
 /// What the devices of a process have in common.
@@ -67,6 +68,7 @@ struct DeviceContext {
   const CudaDevice &device;
   RankRange ranks; ///< On the device.
   CublasLt *products = nullptr;
+  AttentionTasks *attention = nullptr;
 };
 
 /// Prepares everything of a program that is the device's.

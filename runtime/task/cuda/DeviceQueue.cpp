@@ -27,6 +27,8 @@ DeviceQueue::create(CudaShared &shared, const CudaDevice &device,
   CIUIC_TRY_ASSIGN(queue->products, CublasLt::create(queue->device, choices,
                                                      shared.options.cuda.tune,
                                                      shared.settings.tf32));
+  CIUIC_TRY_ASSIGN(queue->attentions,
+                   AttentionTasks::create(shared.options.cuda.attention));
   return queue;
 }
 
@@ -39,7 +41,8 @@ DeviceQueue::~DeviceQueue() {
 
 Status DeviceQueue::prepare() {
   CIUIC_TRY_CUDA(cudaSetDevice, device.index);
-  DeviceContext context{shared, device, ranks, products.get()};
+  DeviceContext context{shared, device, ranks, products.get(),
+                        attentions.get()};
   uint32_t needed = 0;
   for (uint32_t i = 0; i < shared.bundle.programCount; ++i) {
     CIUIC_TRY_ASSIGN(std::unique_ptr<DeviceProgram> program,

@@ -10,6 +10,7 @@
 #define CIUIC_RUNTIME_TASK_CUDA_DEVICEQUEUE_H
 
 #include "runtime/blas/cublaslt/CublasLt.h"
+#include "runtime/task/cuda/AttentionTasks.h"
 #include "runtime/task/cuda/DeviceProgram.h"
 #include "runtime/task/cuda/Staging.h"
 
@@ -52,6 +53,7 @@ public:
     return rows[rank - ranks.first].finished;
   }
 
+  const AttentionTasks &attention() const { return *attentions; }
   RankRange heldRanks() const { return ranks; }
   const std::vector<std::unique_ptr<DeviceProgram>> &all() const {
     return programs;
@@ -96,6 +98,7 @@ private:
   const CudaDevice device;
   const RankRange ranks;
   std::unique_ptr<CublasLt> products;
+  std::unique_ptr<AttentionTasks> attentions;
   std::vector<CudaStream> lanes;
   std::vector<CudaEvent> events; ///< Of all programs: they come one by one.
   std::vector<Row> rows;

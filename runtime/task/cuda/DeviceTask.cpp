@@ -4,50 +4,48 @@
 #include "runtime/abi/Sizes.h"
 #include "runtime/device/cuda/CudaStatus.h"
 
-#include <vector>
-
 namespace ciuic::rt {
 
 //===----------------------------------------------------------------------===//
 // Launchers
 //===----------------------------------------------------------------------===//
 
+PreparedLaunch::PreparedLaunch(const DeviceTaskArguments &arguments) {
+  for (const Tensor &view : arguments.views)
+    pointers.push_back(view.data);
+  launch.pointers = pointers.data();
+  launch.views = arguments.records;
+  launch.viewCount = static_cast<uint32_t>(pointers.size());
+  launch.ints = arguments.ints.data();
+  launch.intCount = static_cast<uint32_t>(arguments.ints.size());
+  launch.reals = arguments.reals.data();
+  launch.realCount = static_cast<uint32_t>(arguments.reals.size());
+  launch.scratch = arguments.scratch.data;
+  if (launch.scratch)
+    launch.scratchBytes = static_cast<uint64_t>(arguments.scratch.elements()) *
+                          byteSize(arguments.scratch.dtype);
+  launch.skip = arguments.skip;
+  launch.rank = arguments.rank;
+  launch.ranks = arguments.ranks;
+  launch.processors = arguments.device->processors;
+}
+
 namespace {
 
 class Launcher final : public DeviceTask {
 public:
   explicit Launcher(const DeviceTaskArguments &arguments)
-      : function(arguments.task->launch) {
-    for (const Tensor &view : arguments.views)
-      pointers.push_back(view.data);
-    launch.pointers = pointers.data();
-    launch.views = arguments.records;
-    launch.viewCount = static_cast<uint32_t>(pointers.size());
-    launch.ints = arguments.ints.data();
-    launch.intCount = static_cast<uint32_t>(arguments.ints.size());
-    launch.reals = arguments.reals.data();
-    launch.realCount = static_cast<uint32_t>(arguments.reals.size());
-    launch.scratch = arguments.scratch.data;
-    if (launch.scratch)
-      launch.scratchBytes =
-          static_cast<uint64_t>(arguments.scratch.elements()) *
-          byteSize(arguments.scratch.dtype);
-    launch.skip = arguments.skip;
-    launch.rank = arguments.rank;
-    launch.ranks = arguments.ranks;
-    launch.processors = arguments.device->processors;
-  }
+      : function(arguments.task->launch), prepared(arguments) {}
 
   Status enqueue(cudaStream_t stream) override {
-    launch.stream = stream;
-    return toStatus(static_cast<cudaError_t>(function(launch)),
+    prepared.launch.stream = stream;
+    return toStatus(static_cast<cudaError_t>(function(prepared.launch)),
                     "the task's launcher");
   }
 
 private:
   abi::CudaLaunchFn function;
-  std::vector<void *> pointers;
-  abi::CudaLaunch launch{};
+  PreparedLaunch prepared;
 };
 
 } // namespace

@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace ciuic::rt {
 
@@ -37,6 +38,16 @@ struct DeviceTaskArguments {
   const CudaDevice *device = nullptr;
   uint32_t rank = 0;
   uint32_t ranks = 1;
+};
+
+/// What a launcher is given, but for the stream. Not to be moved: the record
+/// refers to the pointers.
+struct PreparedLaunch {
+  explicit PreparedLaunch(const DeviceTaskArguments &arguments);
+  PreparedLaunch(const PreparedLaunch &) = delete;
+
+  std::vector<void *> pointers;
+  abi::CudaLaunch launch{};
 };
 
 /// A task with a launcher that the bundle brings.

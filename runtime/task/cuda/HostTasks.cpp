@@ -56,8 +56,12 @@ constexpr size_t flagStride = 64;
 
 } // namespace
 
+/// A host task of a rank; its runs are never two at a time.
 struct HostTask {
   OperationPtr operation;
+  const char *program = nullptr;
+  uint32_t index = 0;
+  uint64_t runs = 0, nanoseconds = 0;
   const abi::Task *task = nullptr;
   const float *skip = nullptr;
   TimeKind timeKind = TimeKind::Other;
@@ -106,7 +110,7 @@ public:
 
   Result<HostTask> prepare(const abi::Program &program, const abi::Task &task,
                            uint32_t rank);
-  void execute(const HostTask &task, const Chain &chain);
+  void execute(HostTask &task, const Chain &chain);
   void finish(Chain &chain);
 
   std::atomic_ref<uint32_t> flagOf(uint32_t local) const {
@@ -188,6 +192,8 @@ Result<HostTasks::Chain *> HostTasks::add(const abi::Program &program,
         });
         return;
       }
+      made->program = program.name;
+      made->index = t;
       chain->tasks.push_back(std::move(*made));
     }
     Chain *all = chain.get();
@@ -222,7 +228,7 @@ void HostTasks::release(Chain *chain) {
       [chain] { chain->nodes.front().try_put(tbb::flow::continue_msg()); });
 }
 
-void HostTasks::Impl::execute(const HostTask &task, const Chain &chain) {
+void HostTasks::Impl::execute(HostTask &task, const Chain &chain) {
   // After a failure the chains drain without doing anything.
   if (state.failed())
     return;
@@ -265,13 +271,15 @@ void HostTasks::Impl::execute(const HostTask &task, const Chain &chain) {
     }));
   executed[static_cast<size_t>(task.task->kind)].fetch_add(
       1, std::memory_order_relaxed);
-  if (timing)
-    nanoseconds[static_cast<size_t>(task.timeKind)].fetch_add(
-        static_cast<uint64_t>(
-            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
-                                                                 begin)
-                .count()),
-        std::memory_order_relaxed);
+  if (!timing)
+    return;
+  auto elapsed = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin)
+          .count());
+  nanoseconds[static_cast<size_t>(task.timeKind)].fetch_add(
+      elapsed, std::memory_order_relaxed);
+  task.nanoseconds += elapsed;
+  ++task.runs;
 }
 
 void HostTasks::Impl::finish(Chain &chain) {
@@ -352,6 +360,14 @@ uint64_t HostTasks::executed(abi::TaskKind kind) const {
 void HostTasks::takeTimes(TimeTable &table) {
   for (size_t i = 0; i < table.size(); ++i)
     table[i] += static_cast<double>(impl->nanoseconds[i].exchange(0)) * 1e-9;
+}
+
+void HostTasks::taskTimes(std::vector<TaskTime> &rows) const {
+  for (const auto &chain : impl->chains)
+    for (const HostTask &task : chain->tasks)
+      if (task.runs != 0)
+        rows.push_back({task.program, task.index, task.runs,
+                        static_cast<double>(task.nanoseconds) * 1e-9});
 }
 
 } // namespace ciuic::rt

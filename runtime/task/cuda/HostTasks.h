@@ -63,6 +63,8 @@ public:
   uint64_t executed(abi::TaskKind kind) const;
   /// Adds seconds, summed over ranks, since the last call.
   void takeTimes(TimeTable &table);
+  /// Appends a row a task and rank; nothing may be running.
+  void taskTimes(std::vector<TaskTime> &rows) const;
 
 private:
   class Impl;

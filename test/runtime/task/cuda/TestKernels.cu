@@ -27,6 +27,13 @@ int launchFailure(const abi::CudaLaunch &) {
   return cudaErrorInvalidConfiguration;
 }
 
+__global__ void outsideKernel(float *x) { x[1 << 20] = 1; }
+
+int launchOutside(const abi::CudaLaunch &launch) {
+  return cuda::launch(outsideKernel, dim3(1), dim3(1), 0,
+                      cuda::streamOf(launch), cuda::pointer<float>(launch, 0));
+}
+
 int reduceOnDevice(abi::DType dtype, const void *const *inputs, uint32_t ranks,
                    void *out, uint64_t elements, int mean, void *stream) {
   return cuda::reduceRanks(dtype, inputs, ranks, out, elements, mean, stream);

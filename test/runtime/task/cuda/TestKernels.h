@@ -28,6 +28,9 @@ inline void hostStep(int64_t begin, int64_t end, void *const *pointers) {
 /// Always fails.
 int launchFailure(const abi::CudaLaunch &launch);
 
+/// Writes beyond the end of the arena of its view.
+int launchOutside(const abi::CudaLaunch &launch);
+
 /// Bundle.cudaReduce.
 int reduceOnDevice(abi::DType dtype, const void *const *inputs, uint32_t ranks,
                    void *out, uint64_t elements, int mean, void *stream);

@@ -214,6 +214,25 @@ TEST(FailureTest, LaunchersFailWithTheirTask) {
   expectSays(gpus.machine->read(x, 0, 0, 4, values.data()), {"model.norm"});
 }
 
+// A kernel that fails while it runs, after all was enqueued: a later call says
+// what the device said, for which program and rank.
+TEST(FailureTest, KernelsThatFailLaterAreSaid) {
+  TestBundle test(1);
+  abi::View x = test.view("x", 1, 4);
+  auto &p = test.program("p");
+  TaskOptions options;
+  options.launch = launchOutside;
+  add(p, "model.norm", TaskKind::Launch, {x}, options);
+  onhost::Settings settings = devicesOf(1, 1);
+  Gpus gpus(test, {}, &settings);
+  gpus.expectClean = false;
+  ASSERT_TRUE(gpus.status.ok()) << gpus.status.str();
+  EXPECT_TRUE(gpus.machine->run("p").ok());
+  Status status = gpus.machine->wait();
+  expectSays(status, {"cudaError", "\"p\"", "rank 0"});
+  EXPECT_EQ(status.exitCode(), 3);
+}
+
 // A host task that fails ends the run with its name and rank.
 TEST(FailureTest, HostTasksFailWithTheirName) {
   TestBundle test(2);
@@ -365,6 +384,24 @@ TEST(WatchTest, NamesTheCollectiveThatDoesNotEnd) {
                       "rank 0 last finished", "rank 1 last finished"});
   EXPECT_EQ(status.exitCode(), 3);
   EXPECT_GT(onhost::calls("ncclCommAbort"), 0u);
+}
+
+// What NCCL finds in the background, the watch reports.
+TEST(WatchTest, ReportsWhatNcclFinds) {
+  Everything job(2);
+  onhost::configure(devicesOf(2, 1));
+  Gpus gpus(job.test);
+  gpus.expectClean = false;
+  ASSERT_TRUE(gpus.status.ok()) << gpus.status.str();
+  ASSERT_TRUE(job.fill(gpus).ok());
+  ASSERT_TRUE(gpus.machine->wait().ok());
+  onhost::failCall("ncclAsyncError", 0, ncclRemoteError);
+  // The second collective never ends: there is time to look.
+  onhost::inject(onhost::Fault::NeverEnter, 1);
+  (void)gpus.machine->run("everything");
+  Status status = gpus.machine->wait();
+  expectSays(status, {"a collective: ", "rank"});
+  EXPECT_EQ(status.exitCode(), 3);
 }
 
 // What takes long before a collective begins is no reason.

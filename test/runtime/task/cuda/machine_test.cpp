@@ -1,6 +1,10 @@
 //===- machine_test.cpp - Memory, times and counts of GPU machines --------===//
+#include "runtime/comm/ProcessGroup.h"
+#include "test/runtime/TestFiles.h"
 #include "test/runtime/task/cuda/GpuTest.h"
 
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 namespace ciuic::rt::test {
@@ -194,6 +198,32 @@ TEST(CudaMachineTest, MeasuresTasks) {
   }
 }
 
+// Without cuDNN attention is the bundle's kernel, unless cuDNN was asked for.
+TEST(CudaMachineTest, AttentionFallsBackToTheBundle) {
+  for (const char *choice : {"auto", "own", "cudnn", "other"}) {
+    SCOPED_TRACE(choice);
+    TestBundle test(1);
+    abi::View x = test.view("x", 1, 4), y = test.view("y", 1, 4);
+    auto &p = test.program("p");
+    TaskOptions options{.ints = {1}};
+    options.launch = launchStep; // Stands for a kernel of attention.
+    add(p, "attention", TaskKind::AttentionForward, {x, y}, options);
+    onhost::Settings settings = devicesOf(1, 1);
+    MachineOptions machineOptions;
+    machineOptions.cuda.attention = choice;
+    Gpus gpus(test, machineOptions, &settings);
+    bool works = std::string(choice) == "auto" || std::string(choice) == "own";
+    ASSERT_EQ(gpus.status.ok(), works) << gpus.status.str();
+    if (!works) {
+      EXPECT_NE(gpus.status.str().find("attention"), std::string::npos);
+      continue;
+    }
+    ASSERT_TRUE(gpus.write(x, 0, {1, 2, 3, 4}).ok());
+    ASSERT_TRUE(gpus.machine->run("p").ok());
+    EXPECT_EQ(gpus.read(y, 0)[0], stepped(1, 1));
+  }
+}
+
 // Rows with gaps are copied row by row, dense ones reshaped.
 TEST(CudaMachineTest, CopiesRowsWithGaps) {
   TestBundle test(1);
@@ -217,6 +247,135 @@ TEST(CudaMachineTest, CopiesRowsWithGaps) {
   ASSERT_TRUE(gpus.write(wide, 0, values).ok());
   ASSERT_TRUE(gpus.machine->run("p").ok());
   EXPECT_EQ(gpus.read(flat, 0), (std::vector<float>{1, 2, 6, 7, 11, 12}));
+}
+
+//===----------------------------------------------------------------------===//
+// Several processes
+//===----------------------------------------------------------------------===//
+
+/// Processes that are threads of this one.
+class ThreadGroup {
+public:
+  explicit ThreadGroup(uint32_t count) : count(count), posted(count) {}
+
+  class Member final : public ProcessGroup {
+  public:
+    Member(ThreadGroup &group, uint32_t self) : group(group), self(self) {}
+    uint32_t process() const override { return self; }
+    uint32_t processes() const override { return group.count; }
+    Status broadcast(std::span<std::byte> bytes, uint32_t root) override {
+      if (self == root)
+        group.posted[root] = bytes;
+      group.meet();
+      if (self != root)
+        std::copy(group.posted[root].begin(), group.posted[root].end(),
+                  bytes.begin());
+      group.meet();
+      return {};
+    }
+    Status exchange(std::span<const std::span<const std::byte>>,
+                    std::span<const std::span<std::byte>>) override {
+      return Status::machine("not needed on GPUs");
+    }
+    Status barrier() override {
+      group.meet();
+      return {};
+    }
+
+  private:
+    ThreadGroup &group;
+    const uint32_t self;
+  };
+
+private:
+  void meet() {
+    std::unique_lock lock(mutex);
+    uint64_t mine = round;
+    if (++arrived == count) {
+      arrived = 0;
+      ++round;
+      changed.notify_all();
+    }
+    changed.wait(lock, [&] { return round != mine; });
+  }
+
+  const uint32_t count;
+  std::vector<std::span<std::byte>> posted;
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint32_t arrived = 0;
+  uint64_t round = 0;
+};
+
+// Two processes of two devices each gather and add as one of four does, and
+// take over what the first has tuned.
+TEST(CudaProcessTest, TwoProcessesAreOneJob) {
+  TestBundle test(4);
+  abi::View x = test.view("x", 1, 4), y = test.view("y", 1, 4);
+  abi::View a = test.view("a", 8, 8), c = test.view("c", 8, 8);
+  abi::View scratch = test.view("s", 1, 1 << 12);
+  scratch.rank = 1;
+  auto &p = test.program("p");
+  p.views.push_back(scratch);
+  abi::View chunk = x;
+  chunk.rank = 1;
+  chunk.shape[1] = 1;
+  chunk.rankStride = 4;
+  uint32_t gather = add(p, "gather", TaskKind::AllGather, {chunk, y},
+                        {.stream = Stream::Gather});
+  uint32_t step = addStep(p, "step", y, y, Stream::Compute, {gather});
+  add(p, "sum", TaskKind::AllReduce, {y, x},
+      {.stream = Stream::Reduce, .waits = {step}, .ints = {0}});
+  add(p, "product", TaskKind::Gemm, {a, a, c},
+      {.ints = {0, 0, 0}, .scratchView = 0});
+  forCuda(test);
+  const abi::Bundle &bundle = test.finish();
+  onhost::configure(devicesOf(4, 5));
+  TemporaryFolder folder;
+  ThreadGroup group(2);
+  std::vector<std::vector<float>> results(4);
+  auto work = [&](uint32_t process) {
+    ThreadGroup::Member member(group, process);
+    MachineOptions options;
+    options.threads = 1;
+    options.group = &member;
+    options.cuda.tune = true;
+    options.folder = folder.path(std::to_string(process));
+    CudaSettings settings;
+    settings.firstDevice = static_cast<int>(process) * 2;
+    auto made = CudaMachine::create(bundle, options, settings);
+    ASSERT_TRUE(made.ok()) << made.takeStatus().str();
+    CudaMachine &machine = **made;
+    EXPECT_EQ(machine.firstRank(), process * 2);
+    EXPECT_EQ(machine.localRanks(), 2u);
+    for (uint32_t rank = process * 2; rank < process * 2 + 2; ++rank) {
+      std::vector<float> values(4, static_cast<float>(rank));
+      ASSERT_TRUE(machine.write(x, rank, 0, 4, values.data()).ok());
+      values.resize(64);
+      ASSERT_TRUE(machine.write(a, rank, 0, 64, values.data()).ok());
+    }
+    for (int round = 0; round < 2; ++round)
+      ASSERT_TRUE(machine.run("p").ok());
+    for (uint32_t rank = process * 2; rank < process * 2 + 2; ++rank) {
+      results[rank].resize(4);
+      Status status = machine.read(x, rank, 0, 4, results[rank].data());
+      EXPECT_TRUE(status.ok()) << status.str();
+    }
+    EXPECT_FALSE(machine.read(x, (process * 2 + 2) % 4, 0, 1, &results).ok());
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  EXPECT_EQ(onhost::takeReports(), std::vector<std::string>{});
+  std::vector<float> expected = {0, 1, 2, 3};
+  for (int round = 0; round < 2; ++round)
+    for (float &value : expected)
+      value = 4 * stepped(value, 1);
+  for (const std::vector<float> &result : results)
+    EXPECT_EQ(result, expected);
+  // Only the first writes down what was tuned.
+  EXPECT_TRUE(std::filesystem::exists(folder.path("0/tuning/gemm.json")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("1/tuning/gemm.json")));
 }
 
 } // namespace
