@@ -5,6 +5,7 @@
 #include "passes/Sched/PackBuffers.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/ProgramLives.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -17,17 +18,39 @@ using namespace mlir;
 /// One part of this many above the least possible will do.
 static constexpr int64_t kTolerance = 500;
 
-/// "12.3 MB" for people; messages also give the exact bytes.
+/// "12.3 MB" for people.
 static std::string inUnits(int64_t bytes) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (bytes >= 1000000000)
-    os << llvm::format("%.2f GB", bytes / 1e9);
+    os << llvm::format("%.1f GB", bytes / 1e9);
   else if (bytes >= 1000000)
     os << llvm::format("%.1f MB", bytes / 1e6);
   else
     os << bytes << " bytes";
   return text;
+}
+
+/// Where in the model a task is: "layers.17 backward".
+static std::string placeOf(TaskOp task) {
+  StringRef program = cast<ProgramOp>(task->getParentOp()).getSymName();
+  bool micro = program.starts_with("micro"), eval = program.starts_with("eval");
+  if (!micro && !eval && program != "apply")
+    return ("\"" + task.getName() + "\"").str();
+  // Up to the number of the block, else the first word.
+  SmallVector<StringRef> words;
+  task.getName().split(words, '.');
+  size_t count = 1;
+  for (auto [i, word] : llvm::enumerate(words))
+    if (unsigned number; !word.getAsInteger(10, number)) {
+      count = i + 1;
+      break;
+    }
+  std::string place = llvm::join(ArrayRef(words).take_front(count), ".");
+  bool backward = llvm::is_contained(words, "bwd") || words.back() == "grad";
+  if (micro)
+    return place + (backward ? " backward" : " forward");
+  return place + (eval ? " of the evaluation" : " update");
 }
 
 static StringRef labelOf(BufferOp buffer) {
@@ -58,6 +81,8 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     SmallVector<TaskOrder> orders;
     for (ProgramOp program : programs)
       orders.emplace_back(program, /*withEvents=*/true);
+    int64_t shared = 0; // Bytes of both arenas of all ranks.
+    SmallVector<Transients> ofDevice;
     for (Arena arena : {Arena::Device, Arena::Host}) {
       if (failed(checkTotal(module, arena)))
         return signalPassFailure();
@@ -73,9 +98,24 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
         total = INT64_MAX;
       int64_t limit = device ? deviceLimit : hostLimit;
       if (limit > 0 && total > limit) {
-        refuse(module, arena, total, limit, transients);
+        refuse(module, arena, total, limit,
+               device ? "on each device" : "of host memory", transients);
         return signalPassFailure();
       }
+      int64_t others = 0;
+      if (llvm::MulOverflow(bytes, ranks, total) ||
+          llvm::AddOverflow(total, shared, others))
+        others = INT64_MAX;
+      shared = others;
+      if (sharedLimit > 0 && shared > sharedLimit) {
+        std::string what = "of memory for all " + std::to_string(ranks) +
+                           " ranks, devices and host together,";
+        refuse(module, std::nullopt, shared, sharedLimit, what,
+               device ? transients : ofDevice);
+        return signalPassFailure();
+      }
+      if (device)
+        ofDevice = std::move(transients);
     }
   }
 
@@ -202,9 +242,10 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
   }
 
   /// Says by how much the job is too large, and who holds most at the peak.
-  static void refuse(ModuleOp module, Arena arena, int64_t needs, int64_t has,
+  /// Without an arena those of both are meant.
+  static void refuse(ModuleOp module, std::optional<Arena> arena, int64_t needs,
+                     int64_t has, StringRef what,
                      ArrayRef<Transients> transients) {
-    bool device = arena == Arena::Device;
     const Transients *largest = nullptr;
     for (const Transients &program : transients)
       if (!largest || program.bytes > largest->bytes)
@@ -216,24 +257,34 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
       for (uint32_t i : largest->lives.bound.holders)
         holders.push_back(largest->lives.buffers[i]);
     }
-    InFlightDiagnostic diag = module.emitError()
-                              << "does not fit: needs " << inUnits(needs)
-                              << " (" << needs << " bytes) "
-                              << (device ? "on each device" : "of host memory");
+    // Exact where the rounded numbers would not tell.
+    std::string needsText = inUnits(needs), hasText = inUnits(has);
+    if (needsText == hasText) {
+      needsText = std::to_string(needs) + " bytes";
+      hasText = std::to_string(has) + " bytes";
+    }
+    InFlightDiagnostic diag = module.emitError() << "does not fit: needs "
+                                                 << needsText << " " << what;
     if (at)
-      diag << " at \"" << at.getName() << "\"";
-    diag << ", has " << inUnits(has) << " (" << has << " bytes)";
+      diag << " at " << placeOf(at);
+    diag << ", has " << hasText;
+    Diagnostic &exact = diag.attachNote(module.getLoc());
+    exact << "exactly " << needs << " bytes, of which there are " << has;
+    if (at)
+      exact << "; most at the task \"" << at.getName() << "\" of "
+            << cast<ProgramOp>(at->getParentOp()).getSymName();
 
     // States are held all the time; the rest at the peak.
     for (auto buffer : module.getOps<BufferOp>())
-      if (buffer.getArena() == arena && !buffer.getProgram())
+      if (!buffer.getProgram() &&
+          buffer.getArena() == arena.value_or(buffer.getArena()))
         holders.push_back(buffer);
     sortBySize(holders);
     for (BufferOp buffer : ArrayRef(holders).take_front(10))
       diag.attachNote(module.getLoc())
           << inUnits(buffer.getBytes()) << " for " << labelOf(buffer)
           << (buffer.getState() ? ", all the time" : "")
-          << (device ? "" : ", for each rank");
+          << (arena == Arena::Device ? "" : ", for each rank");
   }
 };
 } // namespace

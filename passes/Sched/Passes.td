@@ -128,6 +128,9 @@ def AllocateBuffersPass
            "Bytes that a device has; 0: no limit.">,
     Option<"hostLimit", "host-limit", "int64_t", /*default=*/"0",
            "Bytes that the host has for all ranks; 0: no limit.">,
+    Option<"sharedLimit", "shared-limit", "int64_t", /*default=*/"0",
+           "Bytes for both arenas of all ranks together, where devices have no "
+           "memory of their own; 0: no limit.">,
   ];
 }
 

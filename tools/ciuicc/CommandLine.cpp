@@ -18,7 +18,8 @@ namespace {
 struct Settings {
   CompileOptions compile;
   TrainSettings training;
-  std::string deviceMemory, hostMemory, precision;
+  std::string deviceMemory, hostMemory, precision, machine;
+  std::optional<int64_t> devices;
   InspectOptions inspect;
   std::string checkpoint, exportFolder, bundle, reportFile;
   std::string configFile, configModel;
@@ -36,7 +37,8 @@ bool takeBytes(const char *option, const std::string &text, int64_t &bytes) {
 /// The options that fill the file's "auto".
 void addOverrides(CLI::App &app, Settings &s) {
   config::Overrides &o = s.compile.overrides;
-  app.add_option("--devices", o.devices, "Devices (ranks); default 1")
+  app.add_option("--devices", s.devices,
+                 "Devices (ranks); default the machine's, or 1")
       ->check(CLI::Range(int64_t{1}, int64_t{1024}));
   const char *group = "Values for the file's \"auto\" and missing keys";
   app.add_option("--batch", o.trainBatchSize, "Sequences an optimizer step")
@@ -62,6 +64,13 @@ void addOverrides(CLI::App &app, Settings &s) {
       ->group(group);
 }
 
+void addMachine(CLI::App &app, Settings &s) {
+  app.add_option("--machine", s.machine,
+                 "Plan for this machine: ciuic-monster, host, or a JSON file; "
+                 "gives --devices, --device-memory and --host-memory where "
+                 "they are not given");
+}
+
 void addCompile(CLI::App &app, Settings &s, bool required) {
   CompileOptions &c = s.compile;
   auto *model =
@@ -75,10 +84,13 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
                  "Tokens a sequence; default the model's maximum or 512, "
                  "whichever is less")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  addMachine(app, s);
   app.add_option("--device-memory", s.deviceMemory,
-                 "Memory of each device, such as 40GB; default no limit");
+                 "Memory of each device for the job, such as 40GB; default the "
+                 "machine's, or no limit");
   app.add_option("--host-memory", s.hostMemory,
-                 "Memory of the host, such as 512GB; default no limit");
+                 "Memory of the host for the job, such as 512GB; default the "
+                 "machine's, or no limit");
   app.add_option("--recompute", c.recompute,
                  "Activations computed again in the backward: none or block")
       ->check(CLI::IsMember({"none", "block"}));
@@ -112,6 +124,8 @@ bool finishExport(Settings &s) {
 }
 
 bool finishCompile(Settings &s) {
+  if (s.devices)
+    s.compile.overrides.devices = *s.devices;
   if (s.precision == "fp32")
     s.compile.overrides.precision = config::Precision::Fp32;
   else if (s.precision == "bf16")
@@ -120,6 +134,28 @@ bool finishCompile(Settings &s) {
     s.compile.overrides.precision = config::Precision::Fp16;
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
          takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
+}
+
+/// What the machine is, where the command line does not say it. Returns the
+/// exit code; 0 also without a machine.
+int takeMachine(Settings &s) {
+  if (s.machine.empty())
+    return 0;
+  auto machine = machine::findMachine(s.machine);
+  if (!machine.ok())
+    return report(machine.takeStatus());
+  CompileOptions &c = s.compile;
+  if (!s.devices)
+    c.overrides.devices = machine->devices;
+  // One memory for all is a limit of its own, unless the parts are given.
+  if (machine->shared && s.deviceMemory.empty() && s.hostMemory.empty())
+    c.sharedMemory = machine->hostLimit();
+  if (s.deviceMemory.empty())
+    c.deviceMemory = machine->deviceLimit();
+  if (s.hostMemory.empty())
+    c.hostMemory = machine->hostLimit();
+  c.machine = *machine;
+  return 0;
 }
 
 /// A folder that goes when its owner does.
@@ -183,6 +219,8 @@ int train(Settings &s, const std::string &compileOptions,
     s.compile.overrides.epochs = *s.training.train.epochs;
   if (!finishCompile(s))
     return 2;
+  if (int code = takeMachine(s))
+    return code;
   if (int code = runCompile(s.compile))
     return code;
   s.training.train.bundle = s.compile.output;
@@ -259,7 +297,9 @@ int tool::runCommandLine(int argc, char **argv) {
   CLI::App *configure = app.add_subcommand(
       "config", "Show what a DeepSpeed file means: every key, its value, where "
                 "it comes from, what it does");
-  configure->add_option("file", s.configFile, "ds_config.json")->required();
+  configure->add_option("file", s.configFile,
+                        "ds_config.json; not needed with --machine");
+  addMachine(*configure, s);
   configure->add_option("--model", s.configModel,
                         "Hugging Face folder or config.json, for sizes that "
                         "are \"auto\"");
@@ -269,7 +309,8 @@ int tool::runCommandLine(int argc, char **argv) {
   configure->add_flag("--strict", s.strict,
                       "Keys without effect and unknown keys are errors");
   configure->footer(
-      "Example:\n  ciuicc config ds_config.json --model llama/ --devices 8");
+      "Examples:\n  ciuicc config ds_config.json --model llama/ --devices 8\n"
+      "  ciuicc config --machine ciuic-monster");
 
   CLI::App *exporting = app.add_subcommand(
       "export", "Make a Hugging Face folder of a checkpoint");
@@ -314,8 +355,13 @@ int tool::runCommandLine(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (*compile)
-    return finishCompile(s) ? runCompile(s.compile) : 2;
+  if (*compile) {
+    if (!finishCompile(s))
+      return 2;
+    if (int code = takeMachine(s))
+      return code;
+    return runCompile(s.compile);
+  }
   if (*training) {
     s.training.cudaGiven = givenCudaOptions(*training);
     // What follows the word "train".
@@ -330,6 +376,17 @@ int tool::runCommandLine(int argc, char **argv) {
   if (*configure) {
     if (!finishCompile(s))
       return 2;
+    if (s.configFile.empty() && s.machine.empty()) {
+      std::fprintf(stderr, "ciuicc: error: give a DeepSpeed file, or a "
+                           "--machine, or both\n");
+      return 2;
+    }
+    if (int code = takeMachine(s))
+      return code;
+    if (s.compile.machine)
+      std::fputs(machine::printMachine(*s.compile.machine).c_str(), stdout);
+    if (s.configFile.empty())
+      return 0;
     return runConfig(s.configFile, s.configModel, s.compile.overrides,
                      s.strict);
   }

@@ -8,6 +8,7 @@
 #define CIUIC_TOOLS_CIUICC_COMMANDS_H
 
 #include "frontend/config/Config.h"
+#include "frontend/machine/Machine.h"
 #include "tools/train/RunTrain.h"
 
 #include <cstdint>
@@ -28,7 +29,9 @@ struct CompileOptions {
   std::optional<int64_t> sequence;
   int64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
   int64_t hostMemory = 0;   ///< Bytes of the host; 0: no limit.
-  int64_t prefetch = 1;     ///< Buckets gathered ahead.
+  int64_t sharedMemory = 0; ///< Bytes of all ranks' arenas; 0: no limit.
+  std::optional<machine::Machine> machine; ///< That the limits come from.
+  int64_t prefetch = 1;                    ///< Buckets gathered ahead.
   std::string recompute = "none";
   std::string target = "cpu"; ///< Or "cuda".
   std::string architectures;  ///< For CUDA, "sm_80,sm_90a"; empty: sm_80.

@@ -20,6 +20,25 @@ using namespace ciuic::tool;
 
 static constexpr int64_t kDefaultSequence = 512;
 
+static std::string inUnits(double value, const char *unit) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  const char *prefix = "";
+  if (value >= 1e9) {
+    value /= 1e9;
+    prefix = *unit ? "G" : " B";
+  } else if (value >= 1e6) {
+    value /= 1e6;
+    prefix = *unit ? "M" : " M";
+  } else if (value >= 1e3) {
+    value /= 1e3;
+    prefix = *unit ? "k" : " k";
+  }
+  os << llvm::format("%.*f", value < 10 ? 2 : 1, value) << (*unit ? " " : "")
+     << prefix << unit;
+  return text;
+}
+
 static int fail(const std::string &message, int code = 1) {
   llvm::errs() << "ciuicc: error: " << message << "\n";
   return code;
@@ -130,6 +149,7 @@ private:
   int emit();
   LogicalResult dump(size_t phase);
   std::string printed();
+  void sayWhatIsReserved();
   void sayWhatWasMade();
 
   const CompileOptions &options;
@@ -356,8 +376,11 @@ int Compilation::runPhases() {
     PhaseTimer timer(phase.name, options.timing);
     PassManager pm(&context);
     phase.build(pm, phases);
-    if (failed(pm.run(*module)))
+    if (failed(pm.run(*module))) {
+      if (phase.name == "allocate")
+        sayWhatIsReserved();
       return fail("the phase " + phase.name.str() + " refused the job");
+    }
     if (failed(dump(i)))
       return 3;
   }
@@ -395,23 +418,16 @@ int Compilation::emit() {
   return failed(codegen::writeBundle(*module, std::move(bundle))) ? 3 : 0;
 }
 
-static std::string inUnits(double value, const char *unit) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  const char *prefix = "";
-  if (value >= 1e9) {
-    value /= 1e9;
-    prefix = *unit ? "G" : " B";
-  } else if (value >= 1e6) {
-    value /= 1e6;
-    prefix = *unit ? "M" : " M";
-  } else if (value >= 1e3) {
-    value /= 1e3;
-    prefix = *unit ? "k" : " k";
-  }
-  os << llvm::format("%.*f", value < 10 ? 2 : 1, value) << (*unit ? " " : "")
-     << prefix << unit;
-  return text;
+/// Of the machine's memory, what the job cannot have, and for whom it is.
+void Compilation::sayWhatIsReserved() {
+  if (!options.machine)
+    return;
+  for (const machine::Reserve &entry : options.machine->reserve)
+    llvm::errs() << "ciuicc: note: machine " << options.machine->name << ": "
+                 << inUnits(entry.bytes, "B")
+                 << (entry.where == machine::Where::Host ? " of the host"
+                                                         : " of each device")
+                 << " for " << entry.name << "\n";
 }
 
 void Compilation::sayWhatWasMade() {

@@ -114,5 +114,6 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
       job.zero.prefetchBucketSize == 0 ? 0 : options.prefetch;
   phases.allocate.deviceLimit = options.deviceMemory;
   phases.allocate.hostLimit = options.hostMemory;
+  phases.allocate.sharedLimit = options.sharedMemory;
   return phases;
 }

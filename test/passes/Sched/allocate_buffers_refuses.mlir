@@ -5,18 +5,27 @@
 // RUN: ciuic-opt %s --ciuic-sched-allocate-buffers=device-limit=1024 | FileCheck %s --check-prefix=FITS
 // RUN: not ciuic-opt %s --ciuic-sched-allocate-buffers=host-limit=3999999999 2>&1 | FileCheck %s --check-prefix=HOST
 // RUN: ciuic-opt %s --ciuic-sched-allocate-buffers=host-limit=4000000000 | FileCheck %s --check-prefix=FITS
+// RUN: not ciuic-opt %s --ciuic-sched-allocate-buffers=shared-limit=4000002047 2>&1 | FileCheck %s --check-prefix=SHARED
+// RUN: ciuic-opt %s --ciuic-sched-allocate-buffers=shared-limit=4000002048 | FileCheck %s --check-prefix=FITS
 
 // The last byte counts. Holders come largest first; @late is not held at the
 // peak and not named.
-// DEVICE: error: {{.*}}does not fit: needs 1024 bytes (1024 bytes) on each device at "b", has 1023 bytes (1023 bytes)
+// DEVICE: error: {{.*}}does not fit: needs 1024 bytes on each device at "b", has 1023 bytes
+// DEVICE: note: {{.*}}exactly 1024 bytes, of which there are 1023; most at the task "b" of p
 // DEVICE: note: {{.*}}512 bytes for w, all the time
 // DEVICE: note: {{.*}}256 bytes for b
 // DEVICE: note: {{.*}}256 bytes for a
 // DEVICE-NOT: late
 
 // The host's memory is that of all ranks.
-// HOST: error: {{.*}}does not fit: needs 4.00 GB (4000000000 bytes) of host memory, has 4.00 GB (3999999999 bytes)
-// HOST: note: {{.*}}2.00 GB for master, all the time, for each rank
+// HOST: error: {{.*}}does not fit: needs 4000000000 bytes of host memory, has 3999999999 bytes
+// HOST: note: {{.*}}2.0 GB for master, all the time, for each rank
+
+// Where devices have no memory of their own, all arenas together count: twice
+// 1024 and 2000000000 bytes.
+// SHARED: error: {{.*}}does not fit: needs 4000002048 bytes of memory for all 2 ranks, devices and host together, at "b", has 4000002047 bytes
+// SHARED: note: {{.*}}2.0 GB for master, all the time, for each rank
+// SHARED: note: {{.*}}512 bytes for w, all the time, for each rank
 
 // FITS: module attributes {sched.arena.device = 1024 : i64, sched.arena.host = 2000000000 : i64
 module attributes {sched.ranks = 2 : i64} {
