@@ -131,15 +131,7 @@ __device__ inline void softmaxGrad(const T *row, float lse, float seed,
     float p = exponential<T>(x - lse);
     return seed * (atLabel ? p - 1.0f : p);
   };
-  int threads = static_cast<int>(blockDim.x);
-  int thread = static_cast<int>(threadIdx.x);
-  // The last of this thread's vectors first.
-  int last = parts.vectors > thread
-                 ? (parts.vectors - 1 - thread) / threads * threads + thread
-                 : -1;
-  for (int i = last; i >= 0; i -= threads) {
-    int column = parts.head + i * width;
-    Vector<T, width> x = loadVector<width>(row + column);
+  auto finish = [&](int column, const Vector<T, width> &x) {
     float y[width];
     if (static_cast<unsigned>(label - column) < static_cast<unsigned>(width)) {
 #pragma unroll
@@ -151,7 +143,23 @@ __device__ inline void softmaxGrad(const T *row, float lse, float seed,
         y[j] = gradient(toFloat(x[j]), false);
     }
     storeVector(out + column, rounded<T>(y));
+  };
+  int threads = static_cast<int>(blockDim.x);
+  int thread = static_cast<int>(threadIdx.x);
+  // The last of this thread's vectors first, two loads under way at once.
+  int i = parts.vectors > thread
+              ? (parts.vectors - 1 - thread) / threads * threads + thread
+              : -1;
+  for (; i >= threads; i -= 2 * threads) {
+    int column = parts.head + i * width, next = column - threads * width;
+    Vector<T, width> x = loadVector<width>(row + column);
+    Vector<T, width> y = loadVector<width>(row + next);
+    finish(column, x);
+    finish(next, y);
   }
+  if (i >= 0)
+    finish(parts.head + i * width,
+           loadVector<width>(row + parts.head + i * width));
   parts.forSingles([&](int i) {
     out[i] = fromFloat<T>(gradient(toFloat(row[i]), i == label));
   });

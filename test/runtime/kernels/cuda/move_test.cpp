@@ -115,6 +115,15 @@ TEST(DeviceCopy, DoesNothingWhenSkipped) {
   EXPECT_EQ(y.values(), std::vector<double>(100, 3));
 }
 
+// A copy onto itself has nothing to do.
+TEST(DeviceCopy, MayBeOntoItself) {
+  Matrix x(4, 9, DType::BF16, 2);
+  x.random(7);
+  std::vector<double> before = x.values();
+  EXPECT_EQ(copy(x, x).run(), cudaSuccess);
+  EXPECT_EQ(x.values(), before);
+}
+
 // A wrong type, shape or gap within a row is refused.
 TEST(DeviceCopy, RefusesWhatDoesNotFit) {
   Matrix x(2, 8), shorter(2, 7), y(4, 4, DType::F32, 1), half(2, 8, DType::F16);

@@ -222,6 +222,21 @@ TEST(DeviceAdam, TakesExtremeGradients) {
   EXPECT_TRUE(std::isnan(update.p.get(0, 3)));
 }
 
+// Vectors only where every tensor allows them.
+TEST(DeviceAdam, TakesEachTensorWhereItIs) {
+  for (Matrix Update::*moved :
+       {&Update::p, &Update::grad, &Update::m, &Update::v, &Update::copy}) {
+    Update update(100);
+    Matrix shifted(1, 100, (update.*moved).dtype, 0, 1);
+    for (int64_t i = 0; i < 100; ++i)
+      shifted.set(0, i, (update.*moved).get(0, i));
+    shifted.isOut = (update.*moved).isOut;
+    update.*moved = shifted;
+    ASSERT_EQ(update.runAdam(true, true), cudaSuccess);
+    update.expectAdam(true, true);
+  }
+}
+
 // Ranges out of order, half a range, tensors of other sizes.
 TEST(DeviceAdam, RefusesWhatDoesNotFit) {
   Update update(100);
