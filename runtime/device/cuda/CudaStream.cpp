@@ -5,10 +5,12 @@
 
 namespace ciuic::rt {
 
-Result<CudaStream> CudaStream::create() {
+Result<CudaStream> CudaStream::create(bool urgent) {
+  int least = 0, greatest = 0;
+  CIUIC_TRY_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
   CudaStream made;
   CIUIC_TRY_CUDA(cudaStreamCreateWithPriority, &made.stream,
-                 cudaStreamNonBlocking, 0);
+                 cudaStreamNonBlocking, urgent ? greatest : least);
   return made;
 }
 

@@ -20,7 +20,9 @@ public:
   }
   ~CudaStream();
 
-  static Result<CudaStream> create();
+  /// What is `urgent` gets free processors first: collectives, for which
+  /// others wait.
+  static Result<CudaStream> create(bool urgent = false);
 
   cudaStream_t get() const { return stream; }
 

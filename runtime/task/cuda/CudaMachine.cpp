@@ -133,12 +133,13 @@ Gpus::~Gpus() {
     queue->stop();
   if (shared.state.failed() && shared.nccl)
     shared.nccl->abort();
-  shared.watch.reset();
-  // Streams first: host functions on them refer to queues and host tasks.
+  // Host functions on streams refer to queues and host tasks. Should a device
+  // not come to its end, the watch ends the process.
   for (const CudaDevice &device : devices)
     if (cudaSetDevice(device.index) != cudaSuccess ||
         cudaDeviceSynchronize() != cudaSuccess)
       cudaGetLastError();
+  shared.watch.reset();
   queues.clear();
   shared.nccl.reset();
   shared.hostTasks.reset();

@@ -57,6 +57,7 @@ struct DeviceProgram {
   std::vector<HostTasks::Chain *> chains; ///< One a stretch.
   std::vector<uint32_t>
       awaited; ///< What a chain's flag will be, one a stretch.
+  bool hasRun = false;
   cudaGraphExec_t graph = nullptr;
 
   ~DeviceProgram();

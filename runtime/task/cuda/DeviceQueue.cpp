@@ -14,7 +14,9 @@ DeviceQueue::create(CudaShared &shared, const CudaDevice &device,
   std::unique_ptr<DeviceQueue> queue(new DeviceQueue(shared, device, ranks));
   CIUIC_TRY_CUDA(cudaSetDevice, device.index);
   for (uint32_t lane = 0; lane < ranks.count * abi::kStreams; ++lane) {
-    CIUIC_TRY_ASSIGN(CudaStream stream, CudaStream::create());
+    auto kind = static_cast<abi::Stream>(lane % abi::kStreams);
+    bool exchanges = kind == abi::Stream::Gather || kind == abi::Stream::Reduce;
+    CIUIC_TRY_ASSIGN(CudaStream stream, CudaStream::create(exchanges));
     queue->lanes.push_back(std::move(stream));
   }
   for (Row &row : queue->rows) {
@@ -150,8 +152,10 @@ Status DeviceQueue::copy(const Work &work) {
 Status DeviceQueue::beginProgram(uint32_t index) {
   current = programs[index].get();
   nextStep = nextTask = 0;
+  // The first run is not captured: libraries load then what they need.
   bool captured = shared.options.cuda.graphs && !shared.isTimed() &&
-                  current->plan.stretches.empty();
+                  current->plan.stretches.empty() && current->hasRun;
+  current->hasRun = true;
   if (!captured)
     return goOn();
   if (!current->graph)

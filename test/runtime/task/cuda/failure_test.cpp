@@ -449,5 +449,31 @@ TEST(DroppedTest, OneDroppedEventIsFound) {
   }
 }
 
+// Collectives that a rank enters in another order, or with another size, are
+// found as well.
+TEST(DroppedTest, OtherCollectivesAreFound) {
+  using onhost::Fault;
+  for (Fault fault : {Fault::SwapCollectives, Fault::ShrinkCollective})
+    for (uint64_t n = 0; n < 3; ++n) {
+      SCOPED_TRACE(n);
+      Everything job(2);
+      MachineOptions options;
+      options.collectiveTimeout = 0.3;
+      onhost::configure(devicesOf(2, n + 1));
+      Gpus gpus(job.test, options);
+      gpus.expectClean = false;
+      ASSERT_TRUE(gpus.status.ok()) << gpus.status.str();
+      ASSERT_TRUE(job.fill(gpus).ok());
+      ASSERT_TRUE(gpus.machine->wait().ok());
+      onhost::inject(fault, n);
+      (void)gpus.machine->run("everything");
+      (void)gpus.machine->run("everything");
+      Status status = gpus.machine->wait();
+      EXPECT_GT(onhost::injected(), 0u);
+      EXPECT_TRUE(!status.ok() || !onhost::takeReports().empty())
+          << static_cast<int>(fault);
+    }
+}
+
 } // namespace
 } // namespace ciuic::rt::test

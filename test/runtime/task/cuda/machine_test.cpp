@@ -263,24 +263,19 @@ public:
     Member(ThreadGroup &group, uint32_t self) : group(group), self(self) {}
     uint32_t process() const override { return self; }
     uint32_t processes() const override { return group.count; }
-    Status broadcast(std::span<std::byte> bytes, uint32_t root) override {
-      if (self == root)
-        group.posted[root] = bytes;
+    Status exchange(std::span<const std::span<const std::byte>> send,
+                    std::span<const std::span<std::byte>> receive) override {
+      group.posted[self] = {send.begin(), send.end()};
       group.meet();
-      if (self != root)
-        std::copy(group.posted[root].begin(), group.posted[root].end(),
-                  bytes.begin());
-      group.meet();
-      return {};
-    }
-    Status exchange(std::span<const std::span<const std::byte>>,
-                    std::span<const std::span<std::byte>>) override {
-      return Status::machine("not needed on GPUs");
-    }
-    Status barrier() override {
+      for (uint32_t from = 0; from < receive.size(); ++from) {
+        auto bytes = group.posted[from].empty() ? std::span<const std::byte>()
+                                                : group.posted[from][self];
+        std::copy(bytes.begin(), bytes.end(), receive[from].begin());
+      }
       group.meet();
       return {};
     }
+    void abort(const Status &) override {}
 
   private:
     ThreadGroup &group;
@@ -300,7 +295,7 @@ private:
   }
 
   const uint32_t count;
-  std::vector<std::span<std::byte>> posted;
+  std::vector<std::vector<std::span<const std::byte>>> posted;
   std::mutex mutex;
   std::condition_variable changed;
   uint32_t arrived = 0;
