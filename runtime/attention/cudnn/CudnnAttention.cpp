@@ -351,6 +351,15 @@ Cudnn::plan(abi::TaskKind kind, const abi::CudaLaunch &task) {
     return Status::machine(std::to_string(task.scratchBytes) +
                            " bytes of scratch, needs " +
                            std::to_string(shared->inScratchBytes));
+  // Known to be too little: no engine has to compile kernels to say so.
+  const uint64_t leastBytes = shape.forward
+                                  ? 0
+                                  : static_cast<uint64_t>(shape.sequences) *
+                                        shape.heads * shape.seq * shape.seq * 2;
+  if (task.scratchBytes - shared->inScratchBytes < leastBytes)
+    return Status::machine(
+        std::to_string(task.scratchBytes) + " bytes of scratch, needs " +
+        std::to_string(shared->inScratchBytes + leastBytes) + " at least");
   CIUIC_TRY_ASSIGN(shared->plan,
                    graph.plan(device, /*deterministic=*/true,
                               task.scratchBytes - shared->inScratchBytes));

@@ -37,6 +37,9 @@ public:
   /// Bytes of the task's scratch that it uses.
   uint64_t scratchBytes() const;
 
+  /// Equal for tasks that share a plan.
+  const void *plan() const { return shared.get(); }
+
   struct Shared; ///< Its plan, which tasks of one shape have in common.
 
 private:

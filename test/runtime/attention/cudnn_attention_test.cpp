@@ -188,13 +188,16 @@ TEST_F(CudnnTest, WorkspaceTooLarge) {
 // Backward keeps a sum for each row in scratch before the workspace.
 TEST_F(CudnnTest, BackwardScratch) {
   Task task = backwardTask();
-  const uint64_t sums = 2 * 64 * 4 * 4;
-  control().engines = {{1000, false, false}};
-  task.scratchBytes = sums + 999;
-  EXPECT_TRUE(contains(refusal(*cudnn, task), "1000 bytes of workspace"));
+  const uint64_t sums = 2 * 64 * 4 * 4, gradients = 2 * 4 * 64 * 64 * 2;
+  control().engines = {{gradients + 10, false, false}};
+  task.scratchBytes = sums + gradients + 9;
+  EXPECT_TRUE(contains(refusal(*cudnn, task), "bytes of workspace"));
   task.scratchBytes = sums - 1;
   EXPECT_TRUE(contains(refusal(*cudnn, task), "needs 2048"));
-  task.scratchBytes = sums + 1000;
+  // Without room for the gradients of the scores no engine is asked.
+  task.scratchBytes = sums + gradients - 1;
+  EXPECT_TRUE(contains(refusal(*cudnn, task), "needs 67584 at least"));
+  task.scratchBytes = sums + gradients + 10;
   auto made = cudnn->attention(task.kind, task.launch());
   ASSERT_TRUE(made.ok()) << made.takeStatus().str();
   ASSERT_TRUE((*made)->run(nullptr).ok());
