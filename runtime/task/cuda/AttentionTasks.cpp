@@ -14,7 +14,8 @@ class AttentionTasks::Impl {
 public:
   explicit Impl(const std::string &choice) : choice(choice) {}
 
-  Status open();
+  /// `library` is cuDNN's name; empty: the usual one.
+  Status open(const std::string &library);
   /// cuDNN's task, tried once a shape.
   Result<std::unique_ptr<CudnnTask>> find(const DeviceTaskArguments &arguments,
                                           const abi::CudaLaunch &launch);
@@ -54,14 +55,18 @@ std::vector<int64_t> shapeOf(const DeviceTaskArguments &arguments) {
 
 } // namespace
 
-Status AttentionTasks::Impl::open() {
+Status AttentionTasks::Impl::open(const std::string &library) {
+  std::string name = library;
 #ifdef CIUIC_CUDA_ON_HOST
-  return Status::machine("the emulation of CUDA has no cuDNN");
-#else
-  CIUIC_TRY_ASSIGN(cudnn, Cudnn::open());
+  // The real one cannot reach the memory of emulated devices.
+  if (name.empty())
+    return Status::machine("the emulation of CUDA has no cuDNN");
+#endif
+  if (name.empty())
+    name = "libcudnn.so.9";
+  CIUIC_TRY_ASSIGN(cudnn, Cudnn::open(name));
   CIUIC_TRY_ASSIGN(stream, CudaStream::create());
   return {};
-#endif
 }
 
 Result<std::unique_ptr<CudnnTask>>
@@ -95,13 +100,13 @@ bool AttentionTasks::hasWritten() const { return impl->written; }
 const std::string &AttentionTasks::refusal() const { return impl->refusal; }
 
 Result<std::unique_ptr<AttentionTasks>>
-AttentionTasks::create(const std::string &choice) {
+AttentionTasks::create(const std::string &choice, const std::string &library) {
   if (choice != "auto" && choice != "cudnn" && choice != "own")
     return Status::invalid("attention by " + quote(choice) +
                            ", expected auto, cudnn or own");
   auto impl = std::make_unique<Impl>(choice);
   if (choice != "own") {
-    Status status = impl->open();
+    Status status = impl->open(library);
     if (!status.ok() && choice == "cudnn")
       return std::move(status).during(
           [] { return "opening cuDNN for --attention cudnn"; });

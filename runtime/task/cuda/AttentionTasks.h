@@ -14,10 +14,10 @@ namespace ciuic::rt {
 class AttentionTasks {
 public:
   /// `choice`: "auto"; "cudnn", where the forward pass must be cuDNN's; "own",
-  /// the bundle's kernels. Code::Invalid for anything else. With the device
-  /// current.
+  /// the bundle's kernels. Code::Invalid for anything else. `library` is
+  /// cuDNN's name; empty: the usual one. With the device current.
   static Result<std::unique_ptr<AttentionTasks>>
-  create(const std::string &choice);
+  create(const std::string &choice, const std::string &library);
   ~AttentionTasks();
 
   /// A task of the kinds AttentionForward and AttentionBackward. May run it on

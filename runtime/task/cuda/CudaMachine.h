@@ -5,6 +5,7 @@
 #include "runtime/task/Machine.h"
 
 #include <memory>
+#include <string>
 
 namespace ciuic::rt {
 
@@ -17,6 +18,7 @@ struct CudaSettings {
   /// After a collective's timeout: seconds until the process is ended from
   /// within, if it does not end by itself.
   double exitGrace = 30;
+  std::string cudnn = {}; ///< The library; empty: the usual one.
 };
 
 /// One process drives the devices of its ranks, each from a thread of its own.

@@ -30,7 +30,8 @@ DeviceQueue::create(CudaShared &shared, const CudaDevice &device,
                                                      shared.options.cuda.tune,
                                                      shared.settings.tf32));
   CIUIC_TRY_ASSIGN(queue->attentions,
-                   AttentionTasks::create(shared.options.cuda.attention));
+                   AttentionTasks::create(shared.options.cuda.attention,
+                                          shared.settings.cudnn));
   return queue;
 }
 
