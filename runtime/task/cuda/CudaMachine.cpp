@@ -140,6 +140,9 @@ Gpus::~Gpus() {
         cudaDeviceSynchronize() != cudaSuccess)
       cudaGetLastError();
   shared.watch.reset();
+  // What fails ends the rest, for which all must still be there.
+  if (shared.hostTasks)
+    shared.hostTasks->drain();
   queues.clear();
   shared.nccl.reset();
   shared.hostTasks.reset();

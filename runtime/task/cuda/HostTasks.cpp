@@ -97,15 +97,18 @@ public:
   }
 
   ~Impl() {
-    std::unique_lock lock(state.mutex);
-    // A chain that was released ends by itself.
-    state.changed.wait(lock, [&] { return running == 0; });
-    lock.unlock();
+    drain();
     arena.execute([&] {
       graph->wait_for_all();
       chains.clear();
       graph.reset();
     });
+  }
+
+  void drain() {
+    std::unique_lock lock(state.mutex);
+    // A chain that was released ends by itself.
+    state.changed.wait(lock, [&] { return running == 0; });
   }
 
   Result<HostTask> prepare(const abi::Program &program, const abi::Task &task,
@@ -349,6 +352,8 @@ void HostTasks::letGo() {
   }
   impl->state.changed.notify_all();
 }
+
+void HostTasks::drain() { impl->drain(); }
 
 int HostTasks::threads() const { return impl->threads; }
 uint64_t HostTasks::scratchBytes() const { return impl->workspace.bytes(); }

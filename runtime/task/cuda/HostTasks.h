@@ -58,6 +58,10 @@ public:
   /// Lets all streams go on that wait for a flag: something failed.
   void letGo();
 
+  /// Returns when no chain runs: each that was released has ended, with all
+  /// that its failure asked for.
+  void drain();
+
   int threads() const;
   uint64_t scratchBytes() const;
   uint64_t executed(abi::TaskKind kind) const;
