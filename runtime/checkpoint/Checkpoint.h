@@ -4,7 +4,8 @@
 // bucket or rank: any layout reads what any other wrote. On the disk:
 //
 //   ROOT/latest            the name of the newest complete checkpoint
-//   ROOT/step-N/state.json counters, scalars, and the list of tensors
+//   ROOT/step-N/state.json counters, scalars, the lists of files with their
+//                          checksums and of tensors
 //   ROOT/step-N/ROLE-00001-of-00002.safetensors ...
 //
 // A checkpoint is written to ROOT/.saving and renamed when it is complete and
@@ -15,6 +16,7 @@
 #ifndef CIUIC_RUNTIME_CHECKPOINT_CHECKPOINT_H
 #define CIUIC_RUNTIME_CHECKPOINT_CHECKPOINT_H
 
+#include "runtime/base/Checksum.h"
 #include "runtime/weights/SafeTensors.h"
 
 #include <map>
@@ -24,6 +26,7 @@ namespace ciuic::rt {
 
 /// The counters and scalars of a run.
 struct RunState {
+  uint64_t format = 0;       ///< Version of the file it was read from.
   uint64_t step = 0;         ///< Steps taken, skipped ones included.
   uint64_t appliedSteps = 0; ///< Updates made to the parameters.
   uint64_t skippedSteps = 0; ///< Updates left out for inf or NaN.
@@ -101,6 +104,10 @@ public:
   Status check(const std::vector<ExpectedTensor> &expected,
                const std::string &fingerprint) const;
 
+  /// Code::Invalid unless each file of tensors is as it was written, by its
+  /// checksum. Of several processes each looks at some of the files.
+  Status verify(uint32_t process = 0, uint32_t processes = 1) const;
+
   /// Elements [begin, end) of the flattened tensor, converted to `to`.
   Status read(const CheckpointKey &key, uint64_t begin, uint64_t end, DType to,
               void *out) const;
@@ -118,6 +125,7 @@ private:
   RunState run;
   std::vector<std::unique_ptr<SafeTensorsReader>> files;
   std::map<CheckpointKey, Place> places;
+  std::map<std::string, FileChecksum> checksums; ///< By file; version 1: none.
 };
 
 } // namespace ciuic::rt

@@ -7,7 +7,9 @@
 namespace ciuic::rt {
 
 constexpr const char *checkpointFormat = "ciuicc checkpoint";
-constexpr uint64_t checkpointVersion = 1;
+/// Version 1 had no checksums of its files; it can still be read.
+constexpr uint64_t checkpointVersion = 2;
+constexpr uint64_t oldestCheckpointVersion = 1;
 constexpr const char *stateFileName = "state.json";
 constexpr const char *latestFileName = "latest";
 constexpr const char *stepPrefix = "step-";

@@ -87,9 +87,11 @@ Status readState(const Json &json, RunState &state) {
     return Status::invalid(
         fmt::format("is not the state of a {}", checkpointFormat));
   CIUIC_TRY(readNumber(json, "version", version));
-  if (version != checkpointVersion)
-    return Status::invalid(fmt::format("is of version {}, expected {}", version,
+  if (version < oldestCheckpointVersion || version > checkpointVersion)
+    return Status::invalid(fmt::format("is of version {}, expected {} to {}",
+                                       version, oldestCheckpointVersion,
                                        checkpointVersion));
+  state.format = version;
   CIUIC_TRY(readCount(json, "step", state.step));
   CIUIC_TRY(readCount(json, "applied_steps", state.appliedSteps));
   CIUIC_TRY(readCount(json, "skipped_steps", state.skippedSteps));
@@ -103,6 +105,37 @@ Status readState(const Json &json, RunState &state) {
   CIUIC_TRY(readNumber(json, "seed", state.seed));
   CIUIC_TRY(readString(json, "fingerprint", state.fingerprint));
   return readScalars(json, state.scalars);
+}
+
+/// The checksums of files, which must all be plain names.
+Status readFiles(const Json &json,
+                 std::map<std::string, FileChecksum> &checksums) {
+  auto list = json.find("files");
+  if (list == json.end() || !list->is_array())
+    return Status::invalid("\"files\" is not an array");
+  for (size_t i = 0; i < list->size(); ++i) {
+    const Json &entry = (*list)[i];
+    auto fail = [&](std::string message) {
+      return Status::invalid(fmt::format("files[{}]: {}", i, message));
+    };
+    std::string file;
+    FileChecksum checksum;
+    if (!entry.is_object())
+      return fail("is not an object");
+    auto readEntry = [&]() -> Status {
+      CIUIC_TRY(readString(entry, "name", file));
+      CIUIC_TRY(readNumber(entry, "bytes", checksum.bytes));
+      return readString(entry, "xxh3", checksum.xxh3);
+    };
+    if (Status status = readEntry(); !status.ok())
+      return fail(status.str());
+    if (!isPlainFileName(file))
+      return fail(fmt::format("{} is not the name of a file in this folder",
+                              quote(file)));
+    if (!checksums.emplace(file, checksum).second)
+      return fail(fmt::format("{} is listed twice", quote(file)));
+  }
+  return {};
 }
 
 /// The folder of the checkpoint that `path` means.
@@ -148,6 +181,9 @@ Status CheckpointReader::parse() {
   };
   if (Status status = readState(json, run); !status.ok())
     return fail(status.str());
+  if (run.format >= 2)
+    if (Status status = readFiles(json, checksums); !status.ok())
+      return fail(status.str());
 
   auto tensors = json.find("tensors");
   if (tensors == json.end() || !tensors->is_array())
@@ -186,6 +222,9 @@ Status CheckpointReader::parse() {
     if (!tensor)
       return failEntry(
           fmt::format("tensor {} is not in {}", quote(key.name), quote(file)));
+    if (run.format >= 2 && !checksums.contains(file))
+      return failEntry(
+          fmt::format("{} has no entry in \"files\"", quote(file)));
     if (tensor->shape != shape || name(tensor->dtype) != dtype)
       return failEntry(fmt::format("tensor {} is {} {} here, {} {} in {}",
                                    quote(key.name), dtype, shapeString(shape),
@@ -194,6 +233,22 @@ Status CheckpointReader::parse() {
     if (!places.emplace(key, Place{found->second, tensor}).second)
       return failEntry(fmt::format("{} of tensor {} is listed twice",
                                    quote(key.role), quote(key.name)));
+  }
+  return {};
+}
+
+Status CheckpointReader::verify(uint32_t process, uint32_t processes) const {
+  size_t index = 0;
+  for (const auto &[file, expected] : checksums) {
+    if (index++ % processes != process)
+      continue;
+    std::string name = (fs::path(path) / file).string();
+    CIUIC_TRY_ASSIGN(FileChecksum found, checksumOf(name));
+    if (found != expected)
+      return Status::invalid(fmt::format(
+          "{}: is damaged: found {} bytes with the checksum {}, expected {} "
+          "with {}",
+          name, found.bytes, found.xxh3, expected.bytes, expected.xxh3));
   }
   return {};
 }

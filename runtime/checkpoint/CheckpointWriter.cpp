@@ -1,4 +1,5 @@
 //===- CheckpointWriter.cpp - Saving a training run -----------------------===//
+#include "runtime/base/Checksum.h"
 #include "runtime/base/Json.h"
 #include "runtime/base/Quote.h"
 #include "runtime/checkpoint/Checkpoint.h"
@@ -37,6 +38,7 @@ OrderedJson stateJson(const RunState &state) {
   json["scalars"] = OrderedJson::object();
   for (const auto &[name, value] : state.scalars)
     json["scalars"][name] = scalarJson(value);
+  json["files"] = OrderedJson::array();
   json["tensors"] = OrderedJson::array();
   return json;
 }
@@ -97,6 +99,9 @@ Status CheckpointWriter::writeFiles(const std::string &folder,
                                    {"file", file}});
       }
       CIUIC_TRY(writer.commit());
+      CIUIC_TRY_ASSIGN(FileChecksum checksum, checksumOf(folder + "/" + file));
+      json["files"].push_back(
+          {{"name", file}, {"bytes", checksum.bytes}, {"xxh3", checksum.xxh3}});
       first = last;
     }
   }

@@ -540,6 +540,7 @@ Status Job::resume(const CheckpointReader &reader) {
       expected.push_back({{slot, member.name}, shapeOf(member)});
   }
   CIUIC_TRY(reader.check(expected, fingerprint()));
+  CIUIC_TRY(reader.verify(group->process(), group->processes()));
   for (uint32_t i = 0; i < tables->memberCount; ++i) {
     const abi::Member &member = tables->members[i];
     auto read = [&](const std::string &role) -> ReadElements {

@@ -84,6 +84,12 @@ private:
     // A failure to write the end of the run is one of all.
     return group.barrier();
   }
+  /// A log that cannot be written, on a full disk say, ends the run, but not
+  /// before what was trained is saved.
+  void keepLogFailure(Status status) {
+    if (logFailure.ok())
+      logFailure = std::move(status);
+  }
   bool isFirst() const { return group.process() == 0; }
 
   Status open();
@@ -111,6 +117,7 @@ private:
   std::optional<TokenDataset> dataset;
   std::optional<BatchLoader> loader, validation;
   std::unique_ptr<ProgressLog> log;
+  Status logFailure;
   std::optional<FolderLock> saveLock;
   std::string configJson;
   uint64_t steps = 0; ///< The number of the last step.
@@ -326,7 +333,7 @@ Status Trainer::tell(double seconds) {
   record.secondsLeft = meanStep * static_cast<double>(steps - done);
   bool keep =
       done == steps || options.logEvery <= 1 || done % options.logEvery == 0;
-  CIUIC_TRY(log->step(record, keep));
+  keepLogFailure(log->step(record, keep));
   ++untold;
   if (options.wallClockBreakdown && keep) {
     log->breakdown(job->devices().takeTimes(), untold);
@@ -360,7 +367,8 @@ Status Trainer::save() {
 Status Trainer::validate() {
   CIUIC_TRY_ASSIGN(EvalResult eval, job->evaluate(*validation));
   validatedAt = done;
-  return log->validation(done, eval.loss, eval.tokens);
+  keepLogFailure(log->validation(done, eval.loss, eval.tokens));
+  return {};
 }
 
 Status Trainer::step(InterruptGuard &guard) {
@@ -374,8 +382,8 @@ Status Trainer::step(InterruptGuard &guard) {
   skipping = skip != 0;
   skipped += skipping ? 1 : 0;
   CIUIC_TRY_ASSIGN(result.loss, scalar("report.loss", 0));
-  CIUIC_TRY(shareInterrupt(guard.wasInterrupted()));
   CIUIC_TRY(tell(seconds));
+  CIUIC_TRY(shareInterrupt(guard.wasInterrupted() || !logFailure.ok()));
   CIUIC_TRY_ASSIGN(double stopped, scalar("report.stopped", 0));
   if (stopped != 0)
     return Status(Code::Stopped,
@@ -410,7 +418,12 @@ Status Trainer::finish() {
   if (validation && !result.interrupted && validatedAt != done)
     CIUIC_TRY(validate());
   if (!options.save.empty() && savedAt != done)
-    CIUIC_TRY(save());
+    CIUIC_TRY(save().during([&] {
+      return logFailure.ok() ? "ending the run"
+                             : "ending the run, for " + logFailure.str();
+    }));
+  // What was trained is safe now.
+  CIUIC_TRY(std::move(logFailure));
   if (!options.exportFolder.empty()) {
     CIUIC_TRY(job->exportFolder(options.exportFolder, configJson,
                                 options.exportDType, options.exportShardBytes));

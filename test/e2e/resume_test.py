@@ -3,12 +3,15 @@
 goes on as one that was left alone; damaged ones are refused."""
 
 import json
+import resource
 import shutil
 import signal
+import subprocess
 import time
 import unittest
 
 from harness import (
+    CIUICC,
     ScratchCase,
     ds_config,
     losses_of,
@@ -191,6 +194,37 @@ class Resume(ScratchCase):
         )
         self.assertEqual([r["step"] for r in steps_of(log)], [1, 2, 3, 4])
 
+    # A log that cannot be written any more, as on a full disk, ends the run
+    # with an error, after its last step was saved. Here it is a limit on the
+    # size of files, which the log reaches first.
+    def test_log_that_cannot_be_written(self):
+        bundle = self.compile("job", ds_config(4), *LENGTH)
+        log = self.train(bundle, self.data, "--steps", 2, "--save", self.saves)
+        limit = 4 << 20
+        with log.open("a", encoding="utf-8") as file:
+            file.write(" " * (limit - log.stat().st_size - 3000) + "\n")
+        process = subprocess.run(
+            [
+                *(CIUICC, "train", bundle, "--data", self.data, "--log", log),
+                *("--steps", "1000", "--save", self.saves),
+                *("--resume", self.saves),
+            ],
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (limit, limit)
+            ),
+            # Python ignores the limit's signal, and so does the command then.
+            restore_signals=False,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(process.returncode, 3, process.stderr)
+        self.assertIn(str(log), process.stderr)
+        logged = log.read_text().count('"loss"')
+        # The step whose record did not fit was saved too.
+        self.assertGreater(logged, 3)
+        self.assertIn(latest_step(self.saves), (logged, logged + 1))
+
     # A checkpoint of another model is refused by the names of its parameters.
     def test_other_model(self):
         llama = self.compile("llama", ds_config(4), *LENGTH)
@@ -306,6 +340,14 @@ class Damaged(ScratchCase):
             changed(tensors=[first, *state["tensors"][1:]])
         )
         self.check_refused("../../../text.txt")
+
+    # A byte that changed on the disk is noticed, and its file named.
+    def test_damaged(self):
+        (file,) = (self.saves / "step-2").glob("exp_avg-*")
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 16
+        file.write_bytes(content)
+        self.check_refused(file.name, "is damaged")
 
     # `latest` must name a checkpoint beside it; without it a folder is none.
     def test_latest(self):

@@ -64,8 +64,8 @@ TEST_F(CheckpointHostile, StateFile) {
   EXPECT_INVALID(CheckpointReader::open(folder.path()),
                  "is not the state of a ciuicc checkpoint");
   EXPECT_INVALID(openWith("ciuicc checkpoint", "other"), "is not the state");
-  EXPECT_INVALID(openWith("\"version\": 1", "\"version\": 2"),
-                 "is of version 2, expected 1");
+  EXPECT_INVALID(openWith("\"version\": 2", "\"version\": 3"),
+                 "is of version 3, expected 1 to 2");
 }
 
 // Counters that are no counts.
@@ -88,9 +88,10 @@ TEST_F(CheckpointHostile, Counters) {
 
 // Tensors listed wrongly: outside the folder, twice, or unlike the files.
 TEST_F(CheckpointHostile, TensorList) {
-  EXPECT_INVALID(openWith(masterFile, "../step-1/x"),
+  std::string file = "\"file\": \"" + std::string(masterFile);
+  EXPECT_INVALID(openWith(file, "\"file\": \"../step-1/x"),
                  "tensors[0]: \"../step-1/x\" is not the name of a file");
-  EXPECT_INVALID(openWith(masterFile, "none"), "none: cannot open");
+  EXPECT_INVALID(openWith(file, "\"file\": \"none"), "none: cannot open");
   EXPECT_INVALID(openWith("\"name\": \"a\"", "\"name\": \"c\""),
                  "tensor \"c\" is not in");
   EXPECT_INVALID(openWith("\"name\": \"a\"", "\"name\": \"b\""),
@@ -135,4 +136,47 @@ TEST_F(CheckpointHostile, RandomChanges) {
   }
   EXPECT_GT(refused, 50);
   EXPECT_LT(refused, 300) << "a changed seed is no error";
+}
+
+// The list of files that is missing or malformed, leads out of the folder or
+// leaves a file out.
+TEST_F(CheckpointHostile, Files) {
+  EXPECT_INVALID(openWith("\"files\"", "\"fires\""),
+                 "\"files\" is not an array");
+  EXPECT_INVALID(openWith("\"bytes\": ", "\"bytes\": -"),
+                 "files[0]: \"bytes\" is not a non-negative integer");
+  EXPECT_INVALID(openWith("\"xxh3\": ", "\"xxh4\": "),
+                 "files[0]: \"xxh3\" is not a string");
+  std::string entry = std::string("\"name\": \"") + masterFile;
+  EXPECT_INVALID(openWith(entry, "\"name\": \"../" + std::string(masterFile)),
+                 "is not the name of a file");
+  EXPECT_INVALID(openWith(entry, "\"name\": \"another"),
+                 "has no entry in \"files\"");
+}
+
+// A byte that changed, and a file that was cut, are noticed by their checksum.
+TEST_F(CheckpointHostile, DamagedFile) {
+  auto reader = CheckpointReader::open(folder.path());
+  ASSERT_TRUE(reader.ok());
+  ASSERT_OK(reader->verify());
+  std::string file = std::string("step-1/") + masterFile;
+  std::string content = readFile(folder.path(file));
+  content.back() = static_cast<char>(content.back() ^ 1);
+  folder.write(file, content);
+  EXPECT_INVALID(reader->verify(), masterFile);
+  EXPECT_INVALID(reader->verify(), "is damaged");
+  // Of two processes one notices.
+  EXPECT_NE(reader->verify(0, 2).ok(), reader->verify(1, 2).ok());
+}
+
+// A checkpoint of the first version has no checksums and is still read.
+TEST_F(CheckpointHostile, OldVersion) {
+  size_t begin = sound.find("\"files\""), end = sound.find("\"tensors\"");
+  ASSERT_NE(begin, sound.npos);
+  sound.erase(begin, end - begin);
+  ASSERT_OK(openWith("\"version\": 2", "\"version\": 1"));
+  auto reader = CheckpointReader::open(folder.path());
+  ASSERT_TRUE(reader.ok());
+  ASSERT_OK(reader->verify());
+  EXPECT_EQ(reader->state().step, 1u);
 }
