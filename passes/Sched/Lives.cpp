@@ -24,27 +24,46 @@ Lives::Lives(std::vector<Life> given, llvm::ArrayRef<Clock> clocks)
                     since.begin());
 }
 
-Lists Lives::findConflicts() const {
+std::optional<Lists> Lives::findConflicts(size_t most) const {
   size_t count = lives.size();
-  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  auto forEachPair = [&](auto visit) {
+    for (uint32_t i = 0; i < count; ++i)
+      for (uint32_t j = i + 1; j < count && lives[j].first < fence[i]; ++j)
+        if (!lives[i].isBefore(lives[j]) && !visit(i, j))
+          return;
+  };
+  size_t pairs = 0;
+  std::vector<uint32_t> degrees(count, 0);
+  forEachPair([&](uint32_t i, uint32_t j) {
+    ++degrees[i];
+    ++degrees[j];
+    return 2 * ++pairs <= most;
+  });
+  if (2 * pairs > most)
+    return std::nullopt;
+
   Lists lists;
-  lists.begins.assign(count + 1, 0);
-  for (size_t i = 0; i < count; ++i)
-    for (size_t j = i + 1; j < count && lives[j].first < fence[i]; ++j)
-      if (!lives[i].isBefore(lives[j])) {
-        pairs.push_back({i, j});
-        ++lists.begins[i + 1];
-        ++lists.begins[j + 1];
-      }
-  for (size_t i = 0; i < count; ++i)
-    lists.begins[i + 1] += lists.begins[i];
-  lists.numbers.resize(2 * pairs.size());
+  for (uint32_t degree : degrees)
+    lists.begins.push_back(lists.begins.back() + degree);
+  lists.numbers.resize(2 * pairs);
   std::vector<uint32_t> next(lists.begins.begin(), lists.begins.end() - 1);
-  for (auto [i, j] : pairs) {
+  forEachPair([&](uint32_t i, uint32_t j) {
     lists.numbers[next[i]++] = j;
     lists.numbers[next[j]++] = i;
-  }
+    return true;
+  });
   return lists;
+}
+
+void Lives::findConflictsOf(uint32_t i,
+                            std::vector<uint32_t> &conflicts) const {
+  conflicts.clear();
+  for (uint32_t j = 0; j < i; ++j)
+    if (fence[j] > lives[i].first && !lives[j].isBefore(lives[i]))
+      conflicts.push_back(j);
+  for (uint32_t j = i + 1; j < lives.size() && lives[j].first < fence[i]; ++j)
+    if (!lives[i].isBefore(lives[j]))
+      conflicts.push_back(j);
 }
 
 Lists Lives::findSuccessors() const {

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace ciuic::sched {
@@ -59,10 +60,14 @@ public:
   size_t size() const { return lives.size(); }
   const Life &operator[](size_t i) const { return lives[i]; }
 
-  /// For each, the others that may be live at once with it. The work is that
-  /// of the result, not the square of the buffers: a task from which on
+  /// For each, the others that may be live at once with it; none if there are
+  /// more than `most` numbers in all, which would take memory. The work is
+  /// that of the result, not the square of the buffers: a task from which on
   /// everything comes after a buffer ends the search for its conflicts.
-  Lists findConflicts() const;
+  std::optional<Lists> findConflicts(size_t most = size_t(1) << 27) const;
+
+  /// Those of one buffer, in time that grows with all buffers.
+  void findConflictsOf(uint32_t i, std::vector<uint32_t> &conflicts) const;
 
   /// For each, the ones right after it: what comes after a buffer comes after
   /// one of these, or is one.

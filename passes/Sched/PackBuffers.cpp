@@ -28,7 +28,7 @@ private:
 
 class Packer {
 public:
-  Packer(const Lives &lives, const Lists &conflicts,
+  Packer(const Lives &lives, const std::optional<Lists> &conflicts,
          llvm::ArrayRef<llvm::StringRef> names, const PackOptions &options)
       : lives(lives), conflicts(conflicts), names(names), options(options) {}
 
@@ -37,6 +37,15 @@ public:
 private:
   bool isDone() const {
     return best.bytes <= options.enough || visits >= options.work;
+  }
+  llvm::ArrayRef<uint32_t> conflictsOf(uint32_t i) {
+    if (conflicts) {
+      visits += (*conflicts)[i].size() + 1;
+      return (*conflicts)[i];
+    }
+    visits += lives.size();
+    lives.findConflictsOf(i, found);
+    return found;
   }
   std::vector<Order> makeOrders() const;
   Packing place(const Order &order);
@@ -47,12 +56,13 @@ private:
   }
 
   const Lives &lives;
-  const Lists &conflicts;
+  const std::optional<Lists> &conflicts;
   llvm::ArrayRef<llvm::StringRef> names;
   const PackOptions &options;
   Packing best;
   Draw draw;
   int64_t visits = 0;
+  std::vector<uint32_t> found;                    ///< Scratch of conflictsOf().
   std::vector<std::pair<int64_t, int64_t>> taken; ///< Scratch of place().
 };
 
@@ -75,7 +85,9 @@ std::vector<Order> Packer::makeOrders() const {
   auto span = [&](uint32_t i) {
     return -int64_t(lives[i].last - lives[i].first);
   };
-  auto degree = [&](uint32_t i) { return -int64_t(conflicts[i].size()); };
+  auto degree = [&](uint32_t i) {
+    return conflicts ? -int64_t((*conflicts)[i].size()) : 0;
+  };
   return {
       sortedBy(names, size),
       // Backwards in time: the backward pass frees what the forward took, so
@@ -95,10 +107,9 @@ Packing Packer::place(const Order &order) {
   Packing packing{0, std::vector<int64_t>(order.size(), -1)};
   for (uint32_t i : order) {
     taken.clear();
-    for (uint32_t other : conflicts[i])
+    for (uint32_t other : conflictsOf(i))
       if (int64_t begin = packing.offsets[other]; begin >= 0)
         taken.push_back({begin, begin + lives[other].bytes});
-    visits += conflicts[i].size() + 1;
     llvm::sort(taken);
     int64_t offset = 0, bytes = lives[i].bytes;
     for (auto [begin, end] : taken) {
@@ -124,7 +135,7 @@ void Packer::improve(Order order, Packing packing, int64_t until) {
         top.push_back(i);
     uint32_t moved = top[draw.below(top.size())];
     earlier.clear();
-    for (uint32_t other : conflicts[moved])
+    for (uint32_t other : conflictsOf(moved))
       if (position[other] < position[moved])
         earlier.push_back(position[other]);
     if (earlier.empty())
@@ -168,7 +179,8 @@ Packing Packer::run() {
   return best;
 }
 
-Packing ciuic::sched::packBuffers(const Lives &lives, const Lists &conflicts,
+Packing ciuic::sched::packBuffers(const Lives &lives,
+                                  const std::optional<Lists> &conflicts,
                                   llvm::ArrayRef<llvm::StringRef> names,
                                   const PackOptions &options) {
   return Packer(lives, conflicts, names, options).run();

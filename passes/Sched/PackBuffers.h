@@ -28,8 +28,10 @@ struct PackOptions {
 /// packing: the search draws from a fixed seed and is bounded by its work, not
 /// its time. At least one order is tried, whatever the work.
 ///
-/// `names` breaks ties between buffers that are otherwise alike.
-Packing packBuffers(const Lives &lives, const Lists &conflicts,
+/// `names` breaks ties between buffers that are otherwise alike. Without lists
+/// of conflicts they are found again for each buffer that is placed, and no
+/// order needs them.
+Packing packBuffers(const Lives &lives, const std::optional<Lists> &conflicts,
                     llvm::ArrayRef<llvm::StringRef> names,
                     const PackOptions &options);
 

@@ -134,7 +134,8 @@ class Memory(ScratchCase):
                 *("--config", self.path("job.json"), "--seq-len", 64),
                 *("--devices", 2, option, bytes_ - 1),
                 *("-o", self.path("less")),
-                says=(f"({bytes_} bytes)", f"({bytes_ - 1} bytes)"),
+                says=(f"exactly {bytes_} bytes",
+                      f"of which there are {bytes_ - 1};"),
             )
             self.assertFalse(self.path("less").exists())
             # The holders: at least the largest, by name and size.

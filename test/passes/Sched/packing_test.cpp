@@ -96,15 +96,17 @@ TEST(Lives, conflictsAreThoseOfAllPairs) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     Schedule schedule(seed, 40, 30);
     Lives lives = schedule.all();
-    Lists conflicts = lives.findConflicts();
+    Lists conflicts = *lives.findConflicts();
     for (uint32_t i = 0; i < lives.size(); ++i) {
-      std::vector<uint32_t> expected,
+      std::vector<uint32_t> expected, ofOne,
           found(conflicts[i].begin(), conflicts[i].end());
       std::sort(found.begin(), found.end());
       for (uint32_t j = 0; j < lives.size(); ++j)
         if (j != i && mayBothLive(lives[i], lives[j]))
           expected.push_back(j);
       EXPECT_EQ(found, expected) << "seed " << seed << ", buffer " << i;
+      lives.findConflictsOf(i, ofOne);
+      EXPECT_EQ(ofOne, expected) << "seed " << seed << ", buffer " << i;
     }
   }
 }
@@ -216,7 +218,7 @@ TEST(PackBuffers, searchImprovesOnTheOrders) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     Schedule schedule(seed, 120, 100);
     Lives lives = schedule.all();
-    Lists conflicts = lives.findConflicts();
+    auto conflicts = lives.findConflicts();
     PackOptions options;
     options.enough = findLiveBound(lives).bytes;
     options.work = 1; // The first order only.
@@ -231,12 +233,27 @@ TEST(PackBuffers, searchImprovesOnTheOrders) {
 TEST(PackBuffers, isTheSameEveryTime) {
   Schedule schedule(7, 120, 100);
   Lives lives = schedule.all();
-  Lists conflicts = lives.findConflicts();
+  auto conflicts = lives.findConflicts();
   PackOptions options;
   options.work = 500000;
   Packing first = packBuffers(lives, conflicts, schedule.names, options);
   Packing second = packBuffers(lives, conflicts, schedule.names, options);
   EXPECT_EQ(first.offsets, second.offsets);
+}
+
+// Where the lists would be too long there are none, and the packing is still
+// one in which nothing overlaps.
+TEST(PackBuffers, doesWithoutLists) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Schedule schedule(seed, 60, 50);
+    Lives lives = schedule.all();
+    auto none = lives.findConflicts(/*most=*/10);
+    ASSERT_FALSE(none.has_value());
+    PackOptions options;
+    options.work = 200000;
+    Packing packing = packBuffers(lives, none, schedule.names, options);
+    EXPECT_FALSE(overlaps(lives, packing)) << "seed " << seed;
+  }
 }
 
 // Nothing to pack takes nothing.
