@@ -117,7 +117,11 @@ void DeviceQueue::work() {
     } else if (next.program >= 0) {
       status = beginProgram(static_cast<uint32_t>(next.program));
     } else {
-      status = copy(next);
+      status = copy(next).during([&] {
+        return "copying " + std::to_string(next.bytes) +
+               (next.piece->write ? " bytes to rank " : " bytes from rank ") +
+               std::to_string(next.rank);
+      });
     }
     if (!status.ok())
       state.fail(std::move(status));
@@ -132,19 +136,12 @@ Status DeviceQueue::copy(const Work &work) {
   cudaStream_t stream = computeOf(work.rank - ranks.first);
   StagingPiece &piece = *work.piece;
   hostaccess::label(stream, "a copy of the host");
-  Status status =
-      toStatus(piece.write
-                   ? cudaMemcpyAsync(work.address, piece.data, work.bytes,
-                                     cudaMemcpyHostToDevice, stream)
-                   : cudaMemcpyAsync(piece.data, work.address, work.bytes,
-                                     cudaMemcpyDeviceToHost, stream),
-               "cudaMemcpyAsync")
-          .during([&] {
-            return "copying " + std::to_string(work.bytes) +
-                   (piece.write ? " bytes to rank " : " bytes from rank ") +
-                   std::to_string(work.rank);
-          });
-  CIUIC_TRY(std::move(status));
+  if (piece.write)
+    CIUIC_TRY_CUDA(cudaMemcpyAsync, work.address, piece.data, work.bytes,
+                   cudaMemcpyHostToDevice, stream);
+  else
+    CIUIC_TRY_CUDA(cudaMemcpyAsync, piece.data, work.address, work.bytes,
+                   cudaMemcpyDeviceToHost, stream);
   CIUIC_TRY_CUDA(cudaEventRecord, piece.copied.get(), stream);
   Staging::enqueued(shared.state, piece);
   return {};
@@ -214,7 +211,15 @@ Status DeviceQueue::goOn() {
       return {};
     const PlanStep &step = steps[nextStep++];
     if (step.kind != PlanStep::Kind::Run) {
-      CIUIC_TRY(enqueueStep(step));
+      CIUIC_TRY(enqueueStep(step).during([&] {
+        std::string before =
+            nextTask < current->tasks.size()
+                ? "before " + quote(current->tasks[nextTask].task->name) + " "
+                : "";
+        return "ordering the streams of rank " +
+               std::to_string(ranks.first + step.lane / abi::kStreams) + " " +
+               before + "in program " + quote(current->records->name);
+      }));
       if (suspended)
         return {};
       continue;
@@ -258,11 +263,7 @@ Status DeviceQueue::enqueueStep(const PlanStep &step) {
     uint32_t rank = ranks.first + current->plan.stretches[step.index].rank;
     uint32_t value = current->awaited[step.index];
     if (flagWait.available())
-      return flagWait.enqueue(stream, shared.hostTasks->flag(rank), value)
-          .during([&] {
-            return "waiting for host tasks of rank " + std::to_string(rank) +
-                   " in program " + quote(current->records->name);
-          });
+      return flagWait.enqueue(stream, shared.hostTasks->flag(rank), value);
     suspended = true;
     suspendedRank = rank;
     suspendedValue = value;
@@ -295,28 +296,36 @@ Status DeviceQueue::runTask(PreparedTask &task, cudaStream_t stream) {
 
 Status DeviceQueue::endProgram() {
   const char *name = current->records->name;
-  for (uint32_t row = 0; row < ranks.count; ++row) {
-    uint32_t local = ranks.first + row - shared.ranks.first;
-    CIUIC_TRY(shared.watch->begin(local, name, nullptr, computeOf(row),
-                                  /*timed=*/false));
-    CIUIC_TRY(shared.watch->end(local, computeOf(row)));
-    // Told on the host stream, so that the next program need not wait for it.
-    CIUIC_TRY_CUDA(cudaEventRecord, rows[row].end.get(), computeOf(row));
-    CIUIC_TRY_CUDA(cudaStreamWaitEvent, hostOf(row), rows[row].end.get(), 0);
-    CIUIC_TRY_CUDA(
-        cudaLaunchHostFunc, hostOf(row),
-        [](void *data) {
-          auto *row = static_cast<Row *>(data);
-          MachineState &state = row->queue->shared.state;
-          {
-            std::scoped_lock lock(state.mutex);
-            ++row->finished;
-          }
-          state.changed.notify_all();
-        },
-        &rows[row]);
-  }
+  for (uint32_t row = 0; row < ranks.count; ++row)
+    CIUIC_TRY(endOnRank(row).during([&] {
+      return "ending program " + quote(name) + " on rank " +
+             std::to_string(ranks.first + row);
+    }));
   current = nullptr;
+  return {};
+}
+
+Status DeviceQueue::endOnRank(uint32_t row) {
+  const char *name = current->records->name;
+  uint32_t local = ranks.first + row - shared.ranks.first;
+  CIUIC_TRY(shared.watch->begin(local, name, nullptr, computeOf(row),
+                                /*timed=*/false));
+  CIUIC_TRY(shared.watch->end(local, computeOf(row)));
+  // Told on the host stream, so that the next program need not wait for it.
+  CIUIC_TRY_CUDA(cudaEventRecord, rows[row].end.get(), computeOf(row));
+  CIUIC_TRY_CUDA(cudaStreamWaitEvent, hostOf(row), rows[row].end.get(), 0);
+  CIUIC_TRY_CUDA(
+      cudaLaunchHostFunc, hostOf(row),
+      [](void *data) {
+        auto *row = static_cast<Row *>(data);
+        MachineState &state = row->queue->shared.state;
+        {
+          std::scoped_lock lock(state.mutex);
+          ++row->finished;
+        }
+        state.changed.notify_all();
+      },
+      &rows[row]);
   return {};
 }
 

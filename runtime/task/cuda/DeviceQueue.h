@@ -86,6 +86,7 @@ private:
   Status enqueueStep(const PlanStep &step);
   Status runTask(PreparedTask &task, cudaStream_t stream);
   Status endProgram();
+  Status endOnRank(uint32_t row);
   Status capture();
   cudaStream_t computeOf(uint32_t row) const {
     return lanes[laneOf(row, abi::Stream::Compute)].get();

@@ -182,10 +182,9 @@ INSTANTIATE_TEST_SUITE_P(
     Calls, FailingRun,
     testing::Values(
         FailingCall{"cudaMemcpyAsync", cudaErrorInvalidValue, "rank"},
-        FailingCall{"cudaEventRecord", cudaErrorUnknown, "cudaErrorUnknown"},
-        FailingCall{"cudaStreamWaitEvent", cudaErrorUnknown,
-                    "cudaErrorUnknown"},
-        FailingCall{"cudaLaunchHostFunc", cudaErrorUnknown, "cudaErrorUnknown"},
+        FailingCall{"cudaEventRecord", cudaErrorUnknown, "rank"},
+        FailingCall{"cudaStreamWaitEvent", cudaErrorUnknown, "rank"},
+        FailingCall{"cudaLaunchHostFunc", cudaErrorUnknown, "rank"},
         FailingCall{"cublasLtMatmul", CUBLAS_STATUS_EXECUTION_FAILED,
                     "task \"model.linear\" of rank"},
         FailingCall{"ncclAllGather", ncclInternalError,
