@@ -138,6 +138,19 @@ Status checkLocal(const Numbers &torch) {
 
 } // namespace
 
+Status checkOneProcessHere() {
+  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE"}) {
+    CIUIC_TRY_ASSIGN(auto size, numberOf(name, 1, mostProcesses));
+    if (size && *size > 1)
+      return Status::invalid(
+          "the environment's " + std::string(name) + " is " +
+          std::to_string(*size) +
+          ", expected 1: one process drives all devices of a machine (mpirun "
+          "--map-by ppr:1:node, torchrun --nproc-per-node 1)");
+  }
+  return {};
+}
+
 Result<std::unique_ptr<ProcessGroup>>
 joinProcessGroup(const JoinOptions &options) {
   CIUIC_TRY_ASSIGN(Numbers mpi,

@@ -73,6 +73,10 @@ struct JoinOptions {
 Result<std::unique_ptr<ProcessGroup>>
 joinProcessGroup(const JoinOptions &options = {});
 
+/// Code::Invalid where this process was started as one of several on its
+/// machine: for jobs whose process drives all devices of a machine.
+Status checkOneProcessHere();
+
 } // namespace ciuic::rt
 
 #endif // CIUIC_RUNTIME_COMM_PROCESSGROUP_H

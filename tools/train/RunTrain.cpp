@@ -54,6 +54,8 @@ resolveOptions(const TrainSettings &settings) {
     return rt::Status::invalid(settings.cudaGiven + ": of no effect on " +
                                options.bundle +
                                ", which is compiled for the CPU");
+  if (manifest.cuda)
+    CIUIC_TRY(rt::checkOneProcessHere());
   if (options.deviceMemory == 0)
     options.deviceMemory = manifest.deviceMemory;
   options.wallClockBreakdown |= manifest.wallClockBreakdown;

@@ -89,5 +89,22 @@ TEST(JoinTest, RefusesContradictions) {
   }
 }
 
+// Where one process drives a machine's devices a second one is refused, by
+// either launcher.
+TEST(JoinTest, OneProcessAMachine) {
+  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE"}) {
+    setenv(name, "1", 1);
+    EXPECT_TRUE(checkOneProcessHere().ok());
+    setenv(name, "8", 1);
+    Status status = checkOneProcessHere();
+    unsetenv(name);
+    EXPECT_EQ(status.code(), Code::Invalid);
+    EXPECT_NE(status.str().find(std::string(name) + " is 8, expected 1"),
+              std::string::npos)
+        << status.str();
+  }
+  EXPECT_TRUE(checkOneProcessHere().ok());
+}
+
 } // namespace
 } // namespace ciuic::rt::test
