@@ -61,6 +61,21 @@ sched.program @p {
 
 // -----
 
+// What cuDNN may ask for to compute attention, which it does in 16 bits only.
+// CHECK: sched.buffer @buf.p.half.scratch 65536 bytes
+// CHECK: task attention "half" {{.*}}scratch <write @buf.p.half.scratch[0] : tensor<16384xi32>>
+// CHECK: task attention "single"
+// CHECK-NOT: scratch
+module attributes {sched.target = "cuda", sched.architectures = "sm_80"} {
+sched.buffer @b 67108864 bytes in device
+sched.program @p {
+  %0 = sched.task attention "half" on compute [#sched.view<read @b [0] : tensor<96x32xbf16>>, #sched.view<read @b [0] : tensor<96x32xbf16>>, #sched.view<read @b [0] : tensor<96x32xbf16>>, #sched.view<write @b [0] : tensor<96x32xbf16>>, #sched.view<write @b [0] : tensor<96x4xf32>>] ints [32, 4, 4] reals [0.125]
+  %1 = sched.task attention "single" on compute [#sched.view<read @b [0] : tensor<96x32xf32>>, #sched.view<read @b [0] : tensor<96x32xf32>>, #sched.view<read @b [0] : tensor<96x32xf32>>, #sched.view<write @b [0] : tensor<96x32xf32>>, #sched.view<write @b [0] : tensor<96x4xf32>>] ints [32, 4, 4] reals [0.125]
+}
+}
+
+// -----
+
 // Tasks of the host and kinds that need none have none.
 // CHECK-LABEL: sched.program @none {
 // CHECK-NOT: scratch
