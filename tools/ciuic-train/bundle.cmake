@@ -81,6 +81,7 @@ find_package(fmt REQUIRED)
 file(GLOB_RECURSE TRAIN_SOURCES
   ${CMAKE_CURRENT_SOURCE_DIR}/runtime/*.cpp
   ${CMAKE_CURRENT_SOURCE_DIR}/tools/*.cpp)
+list(FILTER TRAIN_SOURCES EXCLUDE REGEX "/runtime/comm/mpi/")
 add_executable(train ${TRAIN_SOURCES})
 set_target_properties(train PROPERTIES
   CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
@@ -98,8 +99,23 @@ foreach(level 3 4)
 endforeach()
 if(NOT CIUIC_CUDA_ON_HOST)
   target_link_libraries(train PRIVATE CUDA::cublasLt)
-  find_library(JOB_NCCL nccl REQUIRED)
-  find_path(JOB_NCCL_INCLUDE nccl.h REQUIRED)
+  # A package for Python has the library under its full name alone.
+  find_library(JOB_NCCL NAMES nccl libnccl.so.2
+    HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
+  find_path(JOB_NCCL_INCLUDE nccl.h
+    HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED)
   target_include_directories(train SYSTEM PRIVATE ${JOB_NCCL_INCLUDE})
   target_link_libraries(train PRIVATE ${JOB_NCCL})
+endif()
+
+# Processes that mpirun starts load this; others need no MPI.
+find_package(MPI COMPONENTS CXX QUIET)
+file(GLOB MPI_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/runtime/comm/mpi/*.cpp)
+if(MPI_CXX_FOUND AND MPI_SOURCES)
+  add_library(ciuic_mpi MODULE ${MPI_SOURCES})
+  set_target_properties(ciuic_mpi PROPERTIES CXX_STANDARD 20
+    LIBRARY_OUTPUT_DIRECTORY ${bundle}/lib)
+  target_include_directories(ciuic_mpi PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_definitions(ciuic_mpi PRIVATE OMPI_SKIP_MPICXX NDEBUG)
+  target_link_libraries(ciuic_mpi PRIVATE MPI::MPI_CXX)
 endif()
