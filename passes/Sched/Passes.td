@@ -76,6 +76,7 @@ def AddScratchPass : Pass<"ciuic-sched-add-scratch", "::mlir::ModuleOp"> {
     Bytes, of R rows and D columns:
     - `gemm` (M x N): 32 MiB on sm_90 and newer, else 4 MiB, but not more than
       4 M N or 1 MiB, whichever is larger.
+    - `attention` of 16 bits: 64 KiB, for cuDNN.
     - `attention_grad`: 4 R heads, the rows' products of output and gradient.
     - `column_sum`, `norm_weight_grad`: 4 D for each of min(128, R/32) parts.
     - `embedding_grad` of V tokens: 4 (2 R + V + 1 + 1024), a sort by token.
