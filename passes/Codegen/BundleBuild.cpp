@@ -133,41 +133,34 @@ BuildResult ciuic::codegen::buildForCpu(const std::string &folder,
 // CUDA
 //===----------------------------------------------------------------------===//
 
-/// "80" of "sm_80", and the newest of the list that has no suffix.
-static SmallVector<std::string> numbersOf(StringRef list, std::string &newest) {
-  SmallVector<std::string> numbers;
-  SmallVector<StringRef> names;
-  list.split(names, ',', -1, /*KeepEmpty=*/false);
-  int highest = 0;
-  for (StringRef name : names) {
-    StringRef number = name.substr(3);
-    numbers.push_back(number.str());
-    int value = 0;
-    if (!number.getAsInteger(10, value) && value > highest) {
-      highest = value;
-      newest = number.str();
-    }
-  }
+/// "80" of "sm_80"; without a suffix its code can be made for newer GPUs too,
+/// when it is loaded.
+static SmallVector<StringRef> numbersOf(StringRef list) {
+  SmallVector<StringRef> numbers;
+  list.split(numbers, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef &number : numbers)
+    number.consume_front("sm_");
   return numbers;
 }
 
+static bool hasSuffix(StringRef number) { return !isDigit(number.back()); }
+
 std::string ciuic::codegen::cmakeArchitectures(StringRef list) {
-  std::string newest, text;
-  for (const std::string &number : numbersOf(list, newest))
-    text += (text.empty() ? "" : ";") + number + "-real";
-  if (!newest.empty())
-    text += ";" + newest + "-virtual";
+  std::string text;
+  for (StringRef number : numbersOf(list))
+    text += (text.empty() ? "" : ";") + number.str() +
+            (hasSuffix(number) ? "-real" : "");
   return text;
 }
 
 static std::vector<std::string> gencodeFlags(StringRef list) {
-  std::string newest;
   std::vector<std::string> flags;
-  for (const std::string &number : numbersOf(list, newest))
-    flags.push_back("-gencode=arch=compute_" + number + ",code=sm_" + number);
-  if (!newest.empty())
-    flags.push_back("-gencode=arch=compute_" + newest + ",code=compute_" +
-                    newest);
+  for (StringRef number : numbersOf(list)) {
+    std::string arch = "-gencode=arch=compute_" + number.str() + ",code=";
+    flags.push_back(arch + "sm_" + number.str());
+    if (!hasSuffix(number))
+      flags.push_back(arch + "compute_" + number.str());
+  }
   return flags;
 }
 

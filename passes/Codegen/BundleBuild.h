@@ -15,8 +15,8 @@ namespace ciuic::codegen {
 llvm::ArrayRef<const char *> hostFlags();
 
 /// The architectures of a bundle, "sm_80,sm_90a", as CMake takes them
-/// ("80-real;90a-real;80-virtual"): code for each, and for newer GPUs the form
-/// of the newest that is not tied to one.
+/// ("80;90a-real"): code for each and, where nothing ties it to one GPU, the
+/// form of it that newer GPUs can be given.
 std::string cmakeArchitectures(llvm::StringRef list);
 
 /// What came of a build.

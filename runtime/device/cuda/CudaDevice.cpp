@@ -35,8 +35,8 @@ Status checkArchitecture(std::string_view architectures, int major, int minor) {
     if (one.substr(0, 3) != "sm_")
       return Status::invalid("compiled for the architecture " + quote(one) +
                              ", expected one like \"sm_80\"");
-    bool exact = one.back() == 'a';
-    bool suffix = exact || one.back() == 'f';
+    bool exact = one.back() == 'a', family = one.back() == 'f';
+    bool suffix = exact || family;
     std::string_view digits = one.substr(3, one.size() - 3 - (suffix ? 1 : 0));
     int number = 0;
     auto [end, error] =
@@ -45,8 +45,10 @@ Status checkArchitecture(std::string_view architectures, int major, int minor) {
         number < 10 || number > 9999)
       return Status::invalid("compiled for the architecture " + quote(one) +
                              ", expected one like \"sm_80\"");
-    bool runs = number / 10 == major &&
-                (exact ? number % 10 == minor : number % 10 <= minor);
+    int device = 10 * major + minor;
+    bool runs = exact    ? number == device
+                : family ? number / 10 == major && number <= device
+                         : number <= device;
     if (runs)
       return {};
   }

@@ -23,9 +23,10 @@ struct CudaDevice {
 };
 
 /// Whether kernels built for `architectures` ("sm_80,sm_90a") run on compute
-/// capability `major`.`minor`: machine code runs on its own major version from
-/// its minor version on (as does that of an `f` target), that of an `a` target
-/// on exactly its own.
+/// capability `major`.`minor`: those of an `a` target on exactly their own,
+/// those of an `f` target on their major version from their minor version on.
+/// All others run on newer ones too: bundles hold them also in the form that
+/// the driver makes code of.
 /// Code::Invalid, with both numbers, if none does.
 Status checkArchitecture(std::string_view architectures, int major, int minor);
 

@@ -1,4 +1,5 @@
 //===- failure_test.cpp - What fails is said, and nothing hangs -----------===//
+#include "runtime/device/cuda/CudaDevice.h"
 #include "test/runtime/task/cuda/GpuTest.h"
 
 #include <cublasLt.h>
@@ -280,6 +281,21 @@ TEST(RefusalTest, OlderArchitecture) {
   settings.major = 7;
   settings.minor = 5;
   expectSays(make(1, settings), {"sm_80,sm_90a", "sm_75"}, Code::Invalid);
+}
+
+// Whether kernels run follows from their targets alone: what is tied to an
+// architecture runs there, all else on newer ones, too.
+TEST(RefusalTest, Architectures) {
+  EXPECT_TRUE(checkArchitecture("sm_80", 8, 0).ok());
+  EXPECT_TRUE(checkArchitecture("sm_80", 8, 9).ok());
+  EXPECT_TRUE(checkArchitecture("sm_80", 12, 0).ok());
+  EXPECT_FALSE(checkArchitecture("sm_86", 8, 0).ok());
+  EXPECT_TRUE(checkArchitecture("sm_90a", 9, 0).ok());
+  EXPECT_FALSE(checkArchitecture("sm_90a", 10, 0).ok());
+  EXPECT_TRUE(checkArchitecture("sm_100f", 10, 3).ok());
+  EXPECT_FALSE(checkArchitecture("sm_100f", 11, 0).ok());
+  EXPECT_TRUE(checkArchitecture("sm_120,sm_90a", 9, 0).ok());
+  EXPECT_FALSE(checkArchitecture("80", 8, 0).ok());
 }
 
 // Older driver, cuBLASLt and NCCL, with both versions.
