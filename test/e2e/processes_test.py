@@ -80,7 +80,8 @@ def run_all(commands, **changes):
     return [finish(*pair) for pair in zip(commands, started)]
 
 
-def run_mpi(command, processes):
+def start_mpi(command, processes):
+    """Starts mpirun; its command and process."""
     environment = {
         **os.environ,
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -93,8 +94,13 @@ def run_mpi(command, processes):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
-    return finish(launch, process)
+    return launch, process
+
+
+def run_mpi(command, processes):
+    return finish(*start_mpi(command, processes))
 
 
 def content(folder):
@@ -286,6 +292,19 @@ class Processes(ScratchCase):
                 self.assertEqual(other.code, 3, str(other))
                 self.assertIn(f"process {victim} has ended", other.err)
 
+    # A process that hangs is given up after the timeout.
+    def test_stopped_process(self):
+        job = self.bundle(2, devices=4)
+        command, both = self.start_two(
+            job, "stopped", "--collective-timeout", 1
+        )
+        both[1].send_signal(signal.SIGSTOP)
+        outcome = finish(command, both[0])
+        both[1].send_signal(signal.SIGKILL)
+        finish(command, both[1])
+        self.assertEqual(outcome.code, 3, str(outcome))
+        self.assertIn("no word from process 1 in 1 s", outcome.err)
+
     # SIGTERM to one ends both after the same step, saved.
     def test_signal_to_one(self):
         job = self.bundle(2, devices=4)
@@ -394,6 +413,22 @@ class Processes(ScratchCase):
         outcome = run_mpi(["sh", str(script), *self.command(job, "log")], 2)
         self.assertEqual(outcome.code, 1, str(outcome))
         self.assertIn("the seed: it is 0 in process 0, 1 in", outcome.err)
+
+    # One of mpirun's processes that is killed ends all.
+    @unittest.skipUnless(HAS_MPI, "needs mpirun and the MPI module")
+    def test_mpi_killed_process(self):
+        job = self.bundle(2, devices=4)
+        script = self.path("run.sh")
+        script.write_text(
+            f"echo $$ > {self.scratch}/pid.$OMPI_COMM_WORLD_RANK\n"
+            'exec "$@"\n',
+            encoding="utf-8",
+        )
+        command = self.command(job, "mpi", steps=10**6)
+        launch, process = start_mpi(["sh", str(script), *command], 2)
+        self.until_logged("mpi", process)
+        os.kill(int(self.path("pid.1").read_text()), signal.SIGKILL)
+        self.assertNotEqual(finish(launch, process).code, 0)
 
 
 if __name__ == "__main__":
