@@ -122,18 +122,17 @@ bool forEachRun(const Layout &layout, const void *start, Fn &&fn) {
 }
 
 /// op(matrix) as dense rows of floats.
-std::vector<float> gather(const Layout &layout, const void *start,
-                          bool transposed) {
+void gather(const Layout &layout, const void *start, bool transposed,
+            std::vector<float> &dense) {
   uint64_t rows = transposed ? layout.columns : layout.rows;
   uint64_t columns = transposed ? layout.rows : layout.columns;
-  std::vector<float> dense(rows * columns);
+  dense.resize(rows * columns);
   const char *at = static_cast<const char *>(start);
   for (uint64_t r = 0; r < rows; ++r)
     for (uint64_t c = 0; c < columns; ++c)
       dense[r * columns + c] = load(
           at + (transposed ? offsetOf(layout, c, r) : offsetOf(layout, r, c)),
           layout.type);
-  return dense;
 }
 
 struct Product {
@@ -192,9 +191,11 @@ bool announce(const Product &p) {
 
 void multiply(const Product &p) {
   uint64_t m = p.m(), n = p.n(), k = p.k();
-  std::vector<float> a = gather(p.a, p.aData, p.how.transA != CUBLAS_OP_N);
-  std::vector<float> b = gather(p.b, p.bData, p.how.transB != CUBLAS_OP_N);
-  std::vector<float> sum(m * n, 0.0f), part;
+  // Kept from call to call: the device thread alone multiplies.
+  static std::vector<float> a, b, sum, part;
+  gather(p.a, p.aData, p.how.transA != CUBLAS_OP_N, a);
+  gather(p.b, p.bData, p.how.transB != CUBLAS_OP_N, b);
+  sum.assign(m * n, 0.0f);
   uint64_t splits = std::clamp<uint64_t>(p.splits, 1, k);
   for (uint64_t s = 0; s < splits; ++s) {
     uint64_t begin = k * s / splits, end = k * (s + 1) / splits;

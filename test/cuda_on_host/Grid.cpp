@@ -50,8 +50,6 @@ namespace {
 constexpr size_t kStack = 128 * 1024;
 constexpr size_t kGuard = 4096;
 
-thread_local Grid *gridOfThread = nullptr;
-
 uint3 unravel(uint64_t i, const dim3 &shape) {
   return {static_cast<unsigned>(i % shape.x),
           static_cast<unsigned>(i / shape.x % shape.y),
@@ -65,7 +63,7 @@ std::string text(const uint3 &i) {
 
 } // namespace
 
-Grid *runningGrid() { return gridOfThread; }
+constinit thread_local Grid *gridOfThread = nullptr;
 
 Grid::Grid() {
   void *memory = mmap(nullptr, kMostThreads * kStack, PROT_READ | PROT_WRITE,
@@ -145,9 +143,17 @@ void Grid::enter() {
   }
 }
 
+/// Leaves the fiber: mostly to another lane of its warp, or to the scheduler.
 void Grid::yield() {
   Fiber &fiber = *running;
-  onhost_switch(&fiber.stackPointer, scheduler);
+  const Warp &warp = warps[runningWarp];
+  if (failed || !(warp.fresh | warp.runnable) || draw() % 256 == 0) {
+    onhost_switch(&fiber.stackPointer, scheduler);
+    return;
+  }
+  running = &chooseLane(runningWarp);
+  if (running != &fiber)
+    onhost_switch(&fiber.stackPointer, running->stackPointer);
 }
 
 bool Grid::run(const GridLaunch &what, uint64_t seed) {
@@ -214,45 +220,42 @@ void Grid::runBlock() {
                  kLanes;
     Warp &warp = warps[w];
     // Mostly one warp runs until it waits; sometimes another cuts in.
-    while (warp.fresh | warp.runnable) {
-      uint32_t lanes = warp.runnable ? warp.runnable : warp.fresh;
-      unsigned lane = (static_cast<unsigned>(std::countr_zero(
-                           std::rotr(lanes, static_cast<int>(warp.rotation)))) +
-                       warp.rotation) %
-                      kLanes;
-      resumeLane(w, lane);
-      if (failed)
-        return;
-      if (draw() % 256 == 0) {
-        warp.rotation = draw() % kLanes;
-        break;
-      }
-    }
+    warp.rotation = draw() % kLanes;
+    runWarp(w);
+    if (failed)
+      return;
     if (!(warp.fresh | warp.runnable))
       ready &= ~(1u << w);
   }
 }
 
-void Grid::resumeLane(unsigned w, unsigned lane) {
-  Warp &warp = warps[w];
-  uint32_t bit = 1u << lane;
-  unsigned thread = w * kLanes + lane;
-  Fiber *fiber;
-  if (warp.fresh & bit) {
-    fiber = idle.back();
-    idle.pop_back();
-    warp.fresh &= ~bit;
-    warp.runnable |= bit;
-    setThread(*fiber, thread);
-    if (!fiber->entered)
-      prepare(*fiber);
-  } else {
-    fiber = ofThread[thread];
-  }
-  running = fiber;
+/// Runs lanes of a warp until one comes back to the scheduler.
+void Grid::runWarp(unsigned w) {
   runningWarp = w;
-  onhost_switch(&scheduler, fiber->stackPointer);
+  running = &chooseLane(w);
+  onhost_switch(&scheduler, running->stackPointer);
   running = nullptr;
+}
+
+/// A lane that can go on, or that starts now.
+Fiber &Grid::chooseLane(unsigned w) {
+  Warp &warp = warps[w];
+  uint32_t lanes = warp.runnable ? warp.runnable : warp.fresh;
+  unsigned lane = (static_cast<unsigned>(std::countr_zero(
+                       std::rotr(lanes, static_cast<int>(warp.rotation)))) +
+                   warp.rotation) %
+                  kLanes;
+  unsigned thread = w * kLanes + lane;
+  if (warp.runnable)
+    return *ofThread[thread];
+  Fiber &fiber = *idle.back();
+  idle.pop_back();
+  warp.fresh &= ~(1u << lane);
+  warp.runnable |= 1u << lane;
+  setThread(fiber, thread);
+  if (!fiber.entered)
+    prepare(fiber);
+  return fiber;
 }
 
 /// When no thread can go on: opens the barrier if all are there. False: the
@@ -364,7 +367,8 @@ void Grid::finishExchange(Warp &warp, unsigned w, const WarpWait &wait) {
     WarpWait &other = ofThread[w * kLanes + lane]->wait;
     // Another exchange: this one waits on, for ever if nothing changes.
     if (other.kind != wait.kind || other.mask != wait.mask ||
-        other.line != wait.line || std::strcmp(other.file, wait.file) != 0)
+        other.line != wait.line ||
+        (other.file != wait.file && std::strcmp(other.file, wait.file) != 0))
       return;
     lanes[lane] = &other;
   }

@@ -125,7 +125,8 @@ private:
   void runBlock();
   bool releaseBarrier();
   void describeStuck();
-  void resumeLane(unsigned warp, unsigned lane);
+  void runWarp(unsigned warp);
+  Fiber &chooseLane(unsigned warp);
   void yield();
   void prepare(Fiber &fiber);
   void finishExchange(Warp &warp, unsigned warpIndex, const WarpWait &wait);
@@ -157,7 +158,8 @@ private:
 };
 
 /// The grid of the calling thread, or null: it runs no kernel.
-Grid *runningGrid();
+extern constinit thread_local Grid *gridOfThread;
+inline Grid *runningGrid() { return gridOfThread; }
 
 /// What lanes of a full exchange get (Warp.cpp). Null lanes take no part.
 /// Returns why it cannot be, or "".

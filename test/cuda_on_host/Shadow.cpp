@@ -14,7 +14,7 @@ namespace {
 
 // Addresses are handed out once, so that memory given back is never valid.
 constexpr size_t kPage = size_t(64) << 10;
-constexpr size_t kRegion = size_t(16) << 40;
+constexpr size_t kRegion = size_t(4) << 40;
 // Fresh memory up to this is filled with garbage; the rest stays zero.
 constexpr size_t kGarbage = size_t(16) << 20;
 constexpr size_t kMostReports = 100;
