@@ -4,9 +4,9 @@
 # runtime of the sanitizer is not linked: CiuicCudaOnHost answers the calls.
 set(CIUIC_ON_HOST_KERNEL_OPTIONS
   -x c++ -std=c++20 -O2 -fsanitize=thread
-  "SHELL:-mllvm -tsan-instrument-func-entry-exit=0"
-  "SHELL:-mllvm -tsan-instrument-atomics=0"
-  "SHELL:-mllvm -tsan-compound-read-before-write=1"
+  -mllvm=-tsan-instrument-func-entry-exit=0
+  -mllvm=-tsan-instrument-atomics=0
+  -mllvm=-tsan-compound-read-before-write=1
   -fno-vectorize -fno-slp-vectorize -Wno-unused-function
   CACHE INTERNAL "Of kernels: seen from every folder")
 

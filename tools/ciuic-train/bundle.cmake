@@ -60,7 +60,7 @@ target_link_libraries(job PRIVATE job_cuda)
 if(CIUIC_CUDA_ON_HOST)
   # Every byte that a kernel reads or writes is told to the stand-in.
   set_source_files_properties(${JOB_DEVICE_SOURCES} PROPERTIES LANGUAGE CXX
-    COMPILE_OPTIONS "-x;c++;-std=c++20;-O1;-fPIC;-fvisibility=hidden;-fsanitize-coverage=bb,no-prune,trace-loads,trace-stores")
+    COMPILE_OPTIONS "-x;c++;-std=c++20;-O1;-fPIC;-fvisibility=hidden;-fsanitize=thread;-mllvm=-tsan-instrument-func-entry-exit=0;-mllvm=-tsan-instrument-atomics=0;-mllvm=-tsan-compound-read-before-write=1;-fno-vectorize;-fno-slp-vectorize")
 else()
   set_target_properties(job PROPERTIES CUDA_STANDARD 20)
   set_source_files_properties(${JOB_DEVICE_SOURCES} PROPERTIES COMPILE_OPTIONS

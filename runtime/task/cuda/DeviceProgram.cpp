@@ -119,7 +119,11 @@ private:
                  : shared.nccl->makeCollective(arguments);
     if (task.kind == abi::TaskKind::Copy && !onDevice)
       return makeTransfer(arguments);
-    if (task.skipView >= 0) {
+    // Updates see for themselves whether they are skipped: the copy in 16 bits
+    // that others take is made in any case.
+    bool isUpdate =
+        task.kind == abi::TaskKind::Adam || task.kind == abi::TaskKind::Sgd;
+    if (task.skipView >= 0 && !isUpdate) {
       const abi::View &skip = records.views[task.skipView];
       if (shared.memory.arenaOf(skip) != abi::Arena::Device)
         return Status::invalid("a device task that host memory skips");

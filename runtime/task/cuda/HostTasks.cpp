@@ -241,10 +241,15 @@ void HostTasks::Impl::execute(HostTask &task, const Chain &chain) {
       return view + 1 == task.views.size();
     return view < 32 && (writtenViews(task.task->kind) >> view & 1);
   };
+  bool skipped = false;
   if (task.skip) {
     hostaccess::touches(chain.token, task.skip, sizeof(float), false,
                         task.task->name);
-    if (*task.skip != 0.0f)
+    skipped = *task.skip != 0.0f;
+    // An update that is skipped still makes the copy in 16 bits, which a copy
+    // to the device takes in any case.
+    if (skipped && task.task->kind != abi::TaskKind::Adam &&
+        task.task->kind != abi::TaskKind::Sgd)
       return;
   }
   for (size_t i = 0; i < task.views.size(); ++i) {
@@ -272,8 +277,9 @@ void HostTasks::Impl::execute(HostTask &task, const Chain &chain) {
       return "running task " + quote(task.task->name) + " of rank " +
              std::to_string(chain.rank);
     }));
-  executed[static_cast<size_t>(task.task->kind)].fetch_add(
-      1, std::memory_order_relaxed);
+  if (!skipped)
+    executed[static_cast<size_t>(task.task->kind)].fetch_add(
+        1, std::memory_order_relaxed);
   if (!timing)
     return;
   auto elapsed = static_cast<uint64_t>(

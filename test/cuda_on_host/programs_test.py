@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""Whole CUDA programs on the emulated devices: tiny models train there over
+many seeds with the losses of the CPU target and without a finding; a program
+with one fault fails.
+
+Needs $CIUICC, $CIUIC_TRAIN_ON_HOST (the runner), $CIUIC_ON_HOST_LIBRARY and
+$CIUIC_ON_HOST_FLAGS (how sources of kernels are compiled); ctest sets them.
+$CIUIC_ON_HOST_SEEDS asks for more than the usual number of seeds."""
+
+import concurrent.futures
+import dataclasses
+import math
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+
+from harness import (  # noqa: E402
+    MODELS,
+    ds_config,
+    read_log,
+    succeed,
+    write_json,
+    write_tokens,
+)
+
+TRAIN = os.environ["CIUIC_TRAIN_ON_HOST"]
+LIBRARY = pathlib.Path(os.environ["CIUIC_ON_HOST_LIBRARY"])
+FLAGS = os.environ["CIUIC_ON_HOST_FLAGS"].split()
+COMPILER = os.environ.get("CIUIC_ON_HOST_COMPILER", "clang++-22")
+SEEDS = int(os.environ.get("CIUIC_ON_HOST_SEEDS", "3"))
+FOUND = 97  # The exit status of a process whose devices found something.
+LENGTH = 16
+
+SHARDED = {"stage3_param_persistence_threshold": 0}
+OFFLOADED = {**SHARDED, "offload_optimizer": {"device": "cpu"}}
+# The first steps overflow, then the scale fits.
+OVERFLOWING = {"enabled": True, "initial_scale_power": 20, "hysteresis": 1}
+
+
+@dataclasses.dataclass
+class Job:
+    """A training job, and how near its losses are to the CPU's."""
+
+    model: str
+    devices: int
+    batch: int
+    config: dict
+    options: tuple = ()
+    steps: int = 3
+    tolerance: float = 1e-5
+
+
+JOBS = {
+    "one device, fp32": Job(
+        "tiny-llama", 1, 4, {"gradient_accumulation_steps": 2}
+    ),
+    "stage 1, bf16, recompute": Job(
+        "tiny-llama",
+        2,
+        4,
+        {"stage": 1, "bf16": {"enabled": True}},
+        ("--recompute", "block"),
+        tolerance=2e-3,
+    ),
+    "stage 2, fp16 with overflow": Job(
+        "tiny-llama",
+        2,
+        4,
+        {"stage": 2, "fp16": OVERFLOWING},
+        steps=5,
+        tolerance=2e-3,
+    ),
+    "stage 3, fp16 with overflow, offload, recompute, accumulation": Job(
+        "tiny-llama",
+        8,
+        16,
+        {
+            "stage": 3,
+            "fp16": OVERFLOWING,
+            "zero": OFFLOADED,
+            "gradient_accumulation_steps": 2,
+        },
+        ("--recompute", "block"),
+        steps=5,
+        tolerance=2e-3,
+    ),
+    "Qwen2, stage 2, bf16, offload": Job(
+        "tiny-qwen2",
+        2,
+        4,
+        {"stage": 2, "bf16": {"enabled": True}, "zero": OFFLOADED},
+        tolerance=2e-3,
+    ),
+    "Qwen2, stage 3, fp32": Job(
+        "tiny-qwen2", 8, 8, {"stage": 3, "zero": SHARDED}
+    ),
+    "Qwen2, stage 0, fp16": Job(
+        "tiny-qwen2", 8, 8, {"fp16": {"enabled": True}}, tolerance=2e-3
+    ),
+}
+SHARED = "stage 3, fp16 with overflow, offload, recompute, accumulation"
+FAULTY = "Qwen2, stage 2, bf16, offload"
+
+
+def in_parallel(function, items):
+    """Calls function on all items, two at a time."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return list(pool.map(function, items))
+
+
+def run(*command, **options):
+    return subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        **options,
+    )
+
+
+def build(bundle):
+    """Compiles lib/libjob.so of a CUDA bundle for the emulated devices."""
+    (bundle / "lib").mkdir(exist_ok=True)
+    cache = [shutil.which("ccache")] if shutil.which("ccache") else []
+    source = bundle / "src"
+
+    def compile_one(file):
+        made = bundle / "lib" / (file.name + ".o")
+        flags = FLAGS if file.suffix == ".cu" else ["-std=c++20", "-O1"]
+        process = run(
+            *(*cache, COMPILER, *flags, "-x", "c++", "-fPIC", "-w"),
+            *("-DCIUIC_CUDA_ON_HOST", f"-I{HERE / 'include'}", f"-I{source}"),
+            *("-march=x86-64-v3" if file.name == "kernels.cpp" else "-DNDEBUG",),
+            *("-c", file, "-o", made),
+        )
+        if process.returncode != 0:
+            raise AssertionError(f"{file.name}: {process.stderr}")
+        return made
+
+    files = [*source.glob("*.cu"), *source.glob("*.cpp")]
+    objects = [compile_one(file) for file in files]
+    process = run(
+        *(COMPILER, "-shared", "-o", bundle / "lib" / "libjob.so", *objects),
+        *(LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"),
+    )
+    if process.returncode != 0:
+        raise AssertionError(process.stderr)
+
+
+class Programs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="ciuicc-on-host-")
+        cls.addClassCleanup(scratch.cleanup)
+        cls.scratch = pathlib.Path(scratch.name)
+        random_tokens = random.Random(7)
+        tokens = [random_tokens.randrange(256) for _ in range(4000)]
+        cls.data = write_tokens(cls.scratch / "data.tok", tokens)
+        cls.bundles = {}
+        cls.expected = {}
+
+        def prepare(item):
+            number, (name, job) = item
+            config = write_json(
+                cls.scratch / f"{number}.json",
+                ds_config(job.batch, **job.config),
+            )
+            common = (
+                *("--model", MODELS / job.model, "--config", config),
+                *("--devices", job.devices, "--seq-len", LENGTH, *job.options),
+            )
+            cpu, cuda = (cls.scratch / f"{number}.{t}" for t in ("cpu", "cuda"))
+            succeed("compile", *common, "-o", cpu)
+            log = cls.scratch / f"{number}.jsonl"
+            succeed(
+                *("train", cpu, "--data", cls.data, "--steps", job.steps),
+                *("--log", log),
+            )
+            succeed(
+                *("compile", *common, "-o", cuda, "--target", "cuda"),
+                *("--arch", "sm_80", "--no-build"),
+            )
+            build(cuda)
+            cls.bundles[name] = cuda
+            cls.expected[name] = cls.steps_of(log)
+
+        in_parallel(prepare, enumerate(JOBS.items()))
+
+    @staticmethod
+    def steps_of(log):
+        """(loss, skipped) of each step."""
+        return [
+            (record["loss"], record["skipped"])
+            for record in read_log(log)
+            if "loss" in record
+        ]
+
+    def train(self, name, settings, *options, steps=None, devices=None):
+        """Trains on emulated devices; returns the process and its steps."""
+        job = JOBS[name]
+        log = pathlib.Path(
+            tempfile.mkstemp(suffix=".jsonl", dir=self.scratch)[1]
+        )
+        process = run(
+            *(TRAIN, self.bundles[name], "--data", self.data, "--log", log),
+            *("--steps", steps or job.steps, *options),
+            env={
+                **os.environ,
+                "CIUIC_ON_HOST": f"devices={devices or job.devices},{settings}",
+            },
+        )
+        return process, self.steps_of(log)
+
+    def check(self, name, process, steps):
+        """The run is clean and its losses are the CPU target's."""
+        self.assertEqual(process.returncode, 0, process.stderr)
+        self.assertEqual(process.stderr.count("cuda_on_host:"), 0)
+        expected = self.expected[name]
+        self.assertEqual(
+            [skipped for _, skipped in steps],
+            [skipped for _, skipped in expected],
+        )
+        for (loss, _), (other, _) in zip(steps, expected):
+            self.assertTrue(
+                math.isclose(loss, other, rel_tol=JOBS[name].tolerance),
+                f"{steps}, expected {expected}",
+            )
+
+    def check_seeds(self, name, settings="", options=(), **more):
+        def one(seed):
+            return self.train(name, f"seed={seed}{settings}", *options, **more)
+
+        for seed, outcome in enumerate(in_parallel(one, range(1, SEEDS + 1))):
+            with self.subTest(f"{name} {settings} seed {seed + 1}"):
+                self.check(name, *outcome)
+
+    # Every job, over the seeds, trains without a finding and with the CPU
+    # target's losses; steps that overflow are skipped on both.
+    def test_losses_are_those_of_the_cpu_target(self):
+        for name in JOBS:
+            self.check_seeds(name)
+        skipped = [skipped for _, skipped in self.expected[SHARED]]
+        self.assertIn(True, skipped)
+        self.assertIn(False, skipped)
+
+    # Eight ranks that share one device do the same.
+    def test_ranks_share_a_device(self):
+        self.check_seeds(SHARED, "", ("--share-device",), devices=1)
+
+    # So do devices without memory operations of streams: events take over.
+    def test_without_stream_memory_operations(self):
+        self.check_seeds(FAULTY, ",stream_memory_operations=0")
+
+    # Stretches replayed as graphs give the same losses.
+    def test_graphs(self):
+        self.check_seeds(FAULTY, "", ("--cuda-graphs",))
+
+    # The same seed gives the same bits, run after run.
+    def test_bits_are_the_same_run_after_run(self):
+        _, first = self.train(FAULTY, "seed=1")
+        _, second = self.train(FAULTY, "seed=2")
+        self.assertEqual(first, second)
+
+    def faults(self, kind, numbers):
+        """Runs one step with each fault; returns those that went unnoticed."""
+
+        def one(number):
+            settings = f"seed={number},stuck=10,fault={kind}:{number}"
+            process, _ = self.train(FAULTY, settings, steps=1)
+            self.assertIn("faults struck: 1", process.stderr, settings)
+            return number, process
+
+        return [
+            number
+            for number, process in in_parallel(one, numbers)
+            if process.returncode != FOUND
+        ]
+
+    # Two collectives of a device that change places are found, whichever.
+    def test_swapped_collectives_are_found(self):
+        self.assertEqual(self.faults("swap_collectives", range(0, 8, 3)), [])
+
+    # A collective that is one element short is found, whichever.
+    def test_a_short_collective_is_found(self):
+        self.assertEqual(self.faults("shrink_collective", range(0, 8, 3)), [])
+
+    # A device arena of 256 bytes less is found.
+    def test_a_short_arena_is_found(self):
+        self.assertEqual(self.faults("shrink_allocation", [0, 1]), [])
+
+    # A host task that is ordered after nothing is found.
+    def test_an_unordered_host_task_is_found(self):
+        self.assertEqual(self.faults("drop_host_order", [2, 3]), [])
+
+    # A dropped wait for an event is found. Some order nothing that others do
+    # not: of a sample most must be found.
+    def test_a_dropped_wait_is_found(self):
+        numbers = range(6, 46, 4)
+        unnoticed = self.faults("drop_wait", numbers)
+        self.assertLessEqual(len(unnoticed), len(numbers) // 3, unnoticed)
+
+
+if __name__ == "__main__":
+    unittest.main()
