@@ -229,4 +229,94 @@ TEST(Stream, RefusesAnUnjoinedCapture) {
   EXPECT_EQ(cudaStreamEndCapture(s.a, &graph), cudaErrorStreamCaptureUnjoined);
 }
 
+// What a buffer held in its last life is not there in the next.
+TEST(Stream, ForgetsWhatWasWritten) {
+  start();
+  Streams s;
+  launchOn(s.a, fill, 1, 32, s.first, 64, 1);
+  launchOn(s.a, copy, 1, 32, s.second, s.first, 64);
+  EXPECT_EQ(onhost::takeReports(), noReports());
+  onhost::forget(s.first + 32, 4);
+  launchOn(s.a, copy, 1, 32, s.second, s.first, 64);
+  EXPECT_TRUE(contains(onhost::takeReports(), "never written"));
+}
+
+// The host reads pinned memory after it waited for the stream, not before.
+TEST(Stream, OrdersTheHost) {
+  for (bool waits : {true, false}) {
+    start();
+    Streams s;
+    int *pinned = nullptr;
+    ASSERT_EQ(cudaMallocHost(&pinned, 256), cudaSuccess);
+    launchOn(s.a, fill, 1, 32, pinned, 64, 1);
+    if (waits) {
+      ASSERT_EQ(cudaStreamSynchronize(s.a), cudaSuccess);
+    }
+    // The stream is done in any case; whether the host knows is the point.
+    onhost::label(s.a, "");
+    while (cudaStreamQuery(s.b) != cudaSuccess)
+      ;
+    onhost::hostReads(pinned, 256);
+    auto reports = onhost::takeReports();
+    EXPECT_EQ(reports.empty(), waits);
+  }
+}
+
+// Stream 0 waits for other streams that do not say otherwise, and they for it.
+TEST(Stream, OrdersStreamZero) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    start(seed);
+    cudaStream_t blocking;
+    ASSERT_EQ(cudaStreamCreate(&blocking), cudaSuccess);
+    int *first = allocate<int>(64), *second = allocate<int>(64);
+    launchOn(blocking, fill, 1, 32, first, 64, 4);
+    launchOn(nullptr, copy, 1, 32, second, first, 64);
+    launchOn(blocking, fill, 1, 32, second, 64, 5);
+    ASSERT_EQ(cudaStreamSynchronize(blocking), cudaSuccess);
+    EXPECT_EQ(read(second, 64), std::vector<int>(64, 5));
+    EXPECT_EQ(onhost::takeReports(), noReports());
+  }
+}
+
+// Pageable memory is copied aside by the call itself.
+TEST(Stream, StagesPageableMemory) {
+  start();
+  Streams s;
+  std::vector<int> host(64, 9);
+  ASSERT_EQ(
+      cudaMemcpyAsync(s.first, host.data(), 256, cudaMemcpyHostToDevice, s.a),
+      cudaSuccess);
+  host.assign(64, 0);
+  ASSERT_EQ(cudaStreamSynchronize(s.a), cudaSuccess);
+  EXPECT_EQ(read(s.first, 64), std::vector<int>(64, 9));
+}
+
+// Memory given back is out of bounds, and addresses are not used again.
+TEST(Stream, ReportsMemoryGivenBack) {
+  start();
+  Streams s;
+  ASSERT_EQ(cudaFree(s.first), cudaSuccess);
+  EXPECT_NE(allocate<int>(64), s.first);
+  launchOn(s.a, fill, 1, 32, s.first, 64, 1);
+  EXPECT_EQ(cudaStreamSynchronize(s.a), cudaErrorIllegalAddress);
+  // An error like this stays.
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+}
+
+// A host function may not call CUDA.
+TEST(Stream, RefusesCallsFromHostFunctions) {
+  start();
+  cudaError_t error = cudaSuccess;
+  ASSERT_EQ(cudaLaunchHostFunc(
+                nullptr,
+                [](void *data) {
+                  *static_cast<cudaError_t *>(data) = cudaDeviceSynchronize();
+                },
+                &error),
+            cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(error, cudaErrorNotPermitted);
+}
+
 } // namespace
