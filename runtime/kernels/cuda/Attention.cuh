@@ -120,11 +120,11 @@ cudaError_t launchAttentionBackward(const abi::CudaLaunch &task) {
     if (error == cudaSuccess)
       error = launchAttention(attentionKeyGradKernel<T, dim>, of, Tiles::rows,
                               shape.kvHeads, kAttentionThreads,
-                              Tiles::sharedBytes, stream);
+                              Tiles::keyGradBytes, stream);
     if (error == cudaSuccess)
       error = launchAttention(attentionQueryGradKernel<T, dim>, of, Tiles::rows,
-                              shape.heads, kAttentionThreads, Tiles::tileBytes,
-                              stream);
+                              shape.heads, kAttentionThreads,
+                              Tiles::queryGradBytes, stream);
   } else {
     using Tiles = AttentionAnyTiles<dim>;
     error = launchDelta(attentionDeltaAnyKernel<T, dim>, of, 32, stream);

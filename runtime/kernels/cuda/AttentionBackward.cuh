@@ -22,14 +22,21 @@
 namespace ciuic::cuda {
 
 template <int dim> struct AttentionBackwardTiles {
-  static constexpr int parts = 1; ///< Times 16 rows a warp.
+  /// Times 16 rows a warp, and rows of the inner loops' blocks (queries for dk
+  /// and dv, keys for dq): what the registers hold.
+  static constexpr int parts = dim == 128 ? 1 : 2;
   static constexpr int rows = 16 * parts * kAttentionWarps;
-  /// Rows of the inner loop's blocks: what the registers hold.
-  static constexpr int innerRows = dim == 128 ? 48 : 64;
+  static constexpr int innerQueries = dim == 128 ? 48 : 32;
+  static constexpr int innerKeys = dim == 128 ? 64 : 48;
+
   /// Two tiles stay, of the others one has two buffers.
-  static constexpr size_t tileBytes = (2 * rows + 3 * innerRows) * dim * 2;
+  static constexpr size_t tileBytes(int innerRows) {
+    return (2 * rows + 3 * innerRows) * dim * 2;
+  }
   /// And lse and delta of a block of queries, twice.
-  static constexpr size_t sharedBytes = tileBytes + 4 * innerRows * 4;
+  static constexpr size_t keyGradBytes =
+      tileBytes(innerQueries) + 4 * innerQueries * 4;
+  static constexpr size_t queryGradBytes = tileBytes(innerKeys);
 };
 
 /// delta: a group of dim / 8 lanes a row and head, heads innermost.
@@ -66,7 +73,7 @@ template <typename T, int dim>
 __global__ void __launch_bounds__(kAttentionThreads, 2)
     attentionKeyGradKernel(AttentionBackwardArguments<T> of) {
   using Tiles = AttentionBackwardTiles<dim>;
-  constexpr int parts = Tiles::parts, queryRows = Tiles::innerRows;
+  constexpr int parts = Tiles::parts, queryRows = Tiles::innerQueries;
   constexpr int columns = queryRows / 8;
   const AttentionShape &shape = of.shape;
   const int seq = shape.seq;
@@ -208,7 +215,7 @@ template <typename T, int dim>
 __global__ void __launch_bounds__(kAttentionThreads, 2)
     attentionQueryGradKernel(AttentionBackwardArguments<T> of) {
   using Tiles = AttentionBackwardTiles<dim>;
-  constexpr int parts = Tiles::parts, keyRows = Tiles::innerRows;
+  constexpr int parts = Tiles::parts, keyRows = Tiles::innerKeys;
   constexpr int columns = keyRows / 8;
   const AttentionShape &shape = of.shape;
   const int seq = shape.seq;
@@ -267,34 +274,41 @@ __global__ void __launch_bounds__(kAttentionThreads, 2)
                              of.k.stride, firstKey + keyRows, seq);
     cpAsyncCommit();
 
+    // All keys of the block may come after the warp's queries.
+    const bool seen = firstKey < warpQuery + 16 * parts;
     WarpSums<parts, columns> p, ds;
-    multiplyRows<dim>(p, queries, warpRow, now);
-    const int query = warpQuery + lane / 4, key = firstKey + lane % 4 * 2;
-    const bool masked = firstKey + keyRows - 1 > warpQuery;
+    if (seen) {
+      multiplyRows<dim>(p, queries, warpRow, now);
+      const int query = warpQuery + lane / 4, key = firstKey + lane % 4 * 2;
+      const bool masked = firstKey + keyRows - 1 > warpQuery;
 #pragma unroll
-    for (int part = 0; part < parts; ++part)
+      for (int part = 0; part < parts; ++part)
 #pragma unroll
-      for (int n = 0; n < columns; ++n)
+        for (int n = 0; n < columns; ++n)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float value =
-              exp2Fast(p[part][n][e] * exponentScale - shift[part][e / 2]);
-          p[part][n][e] =
-              masked && key + 8 * n + e % 2 > query + 16 * part + e / 2 * 8
-                  ? 0.0f
-                  : value;
-        }
+          for (int e = 0; e < 4; ++e) {
+            const float value =
+                exp2Fast(p[part][n][e] * exponentScale - shift[part][e / 2]);
+            p[part][n][e] =
+                masked && key + 8 * n + e % 2 > query + 16 * part + e / 2 * 8
+                    ? 0.0f
+                    : value;
+          }
+    }
     cpAsyncWait<1>(); // Values are here.
     __syncthreads();
-    multiplyRows<dim>(ds, grads, warpRow, values);
+    if (seen) {
+      multiplyRows<dim>(ds, grads, warpRow, values);
 #pragma unroll
-    for (int part = 0; part < parts; ++part)
+      for (int part = 0; part < parts; ++part)
 #pragma unroll
-      for (int n = 0; n < columns; ++n)
+        for (int n = 0; n < columns; ++n)
 #pragma unroll
-        for (int e = 0; e < 4; ++e)
-          ds[part][n][e] = p[part][n][e] * (ds[part][n][e] - less[part][e / 2]);
-    multiplyAdd<dim>(dq, ds, now);
+          for (int e = 0; e < 4; ++e)
+            ds[part][n][e] =
+                p[part][n][e] * (ds[part][n][e] - less[part][e / 2]);
+      multiplyAdd<dim>(dq, ds, now);
+    }
     buffer ^= 1;
   }
   cpAsyncWait<0>();

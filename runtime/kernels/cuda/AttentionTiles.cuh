@@ -125,7 +125,8 @@ __device__ __forceinline__ void multiplyRows(WarpSums<parts, columns> &sums,
   const int lane = computedHere(static_cast<int>(threadIdx.x) % 32);
   clear(sums);
   // Not unrolled whole: that takes registers that other values need.
-#pragma unroll 4
+  constexpr int unrolled = dim == 64 && parts == 2 ? 2 : 4;
+#pragma unroll unrolled
   for (int k = 0; k < dim / 16; ++k) {
     uint32_t a[parts][4];
 #pragma unroll
