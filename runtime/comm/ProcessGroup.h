@@ -38,6 +38,10 @@ public:
   virtual Status exchange(std::span<const std::span<const std::byte>> send,
                           std::span<const std::span<std::byte>> receive) = 0;
 
+  /// Whether another process has failed or ended, without waiting: for who
+  /// waits for something else that depends on it.
+  virtual Status check() { return {}; }
+
   /// Tells the others why this process ends: what they call now or next
   /// returns `status` with this process's number, under its code. The group is
   /// broken then. Does nothing in a group that is broken.

@@ -24,7 +24,7 @@ constexpr int dataTag = 1, abortTag = 2;
 /// Messages are counted in int.
 constexpr uint64_t mostMessage = uint64_t(1) << 30;
 
-Status check(int result, const std::string &what) {
+Status mpiStatus(int result, const std::string &what) {
   if (result == MPI_SUCCESS)
     return {};
   char text[MPI_MAX_ERROR_STRING] = "unknown error";
@@ -53,6 +53,7 @@ public:
   uint32_t processes() const override { return count; }
   Status exchange(std::span<const std::span<const std::byte>> send,
                   std::span<const std::span<std::byte>> receive) override;
+  Status check() override;
   void abort(const Status &status) override;
 
 private:
@@ -75,9 +76,9 @@ private:
 Status MpiGroup::readAbort(bool &found) {
   int flag = 0;
   MPI_Status where;
-  CIUIC_TRY(
-      check(MPI_Iprobe(MPI_ANY_SOURCE, abortTag, MPI_COMM_WORLD, &flag, &where),
-            "cannot look for messages"));
+  CIUIC_TRY(mpiStatus(
+      MPI_Iprobe(MPI_ANY_SOURCE, abortTag, MPI_COMM_WORLD, &flag, &where),
+      "cannot look for messages"));
   found = flag != 0;
   if (!found)
     return {};
@@ -86,10 +87,10 @@ Status MpiGroup::readAbort(bool &found) {
   std::vector<std::byte> message(
       static_cast<size_t>(std::clamp<int>(bytes, 0, 1 << 20)));
   int source = where.MPI_SOURCE;
-  CIUIC_TRY(
-      check(MPI_Recv(message.data(), static_cast<int>(message.size()), MPI_BYTE,
-                     source, abortTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-            "cannot receive from " + name(source)));
+  CIUIC_TRY(mpiStatus(MPI_Recv(message.data(), static_cast<int>(message.size()),
+                               MPI_BYTE, source, abortTag, MPI_COMM_WORLD,
+                               MPI_STATUS_IGNORE),
+                      "cannot receive from " + name(source)));
   FrameHeader header;
   if (message.size() < sizeof(header))
     return Status::machine(name(source) + " ended without saying why");
@@ -111,9 +112,9 @@ Status MpiGroup::complete(std::vector<MPI_Request> &pending) {
   while (left > 0) {
     int done = 0;
     CIUIC_TRY(
-        check(MPI_Testsome(static_cast<int>(pending.size()), pending.data(),
-                           &done, indices.data(), MPI_STATUSES_IGNORE),
-              "exchange " + std::to_string(sequence) + " failed"));
+        mpiStatus(MPI_Testsome(static_cast<int>(pending.size()), pending.data(),
+                               &done, indices.data(), MPI_STATUSES_IGNORE),
+                  "exchange " + std::to_string(sequence) + " failed"));
     if (done == MPI_UNDEFINED)
       return {};
     if (done > 0) {
@@ -150,13 +151,13 @@ Status MpiGroup::transfer(std::span<const std::span<const std::byte>> send,
     headersOut[p].bytes = send[p].size();
     int peer = static_cast<int>(p);
     CIUIC_TRY(
-        check(MPI_Irecv(&headersIn[p], sizeof(FrameHeader), MPI_BYTE, peer,
-                        dataTag, MPI_COMM_WORLD, &requests.emplace_back()),
-              "cannot receive from " + name(peer)));
+        mpiStatus(MPI_Irecv(&headersIn[p], sizeof(FrameHeader), MPI_BYTE, peer,
+                            dataTag, MPI_COMM_WORLD, &requests.emplace_back()),
+                  "cannot receive from " + name(peer)));
     CIUIC_TRY(
-        check(MPI_Isend(&headersOut[p], sizeof(FrameHeader), MPI_BYTE, peer,
-                        dataTag, MPI_COMM_WORLD, &requests.emplace_back()),
-              "cannot send to " + name(peer)));
+        mpiStatus(MPI_Isend(&headersOut[p], sizeof(FrameHeader), MPI_BYTE, peer,
+                            dataTag, MPI_COMM_WORLD, &requests.emplace_back()),
+                  "cannot send to " + name(peer)));
   }
   CIUIC_TRY(complete(requests));
   for (uint32_t p = 0; p < count; ++p)
@@ -169,19 +170,19 @@ Status MpiGroup::transfer(std::span<const std::span<const std::byte>> send,
       continue;
     int peer = static_cast<int>(p);
     for (uint64_t at = 0; at < receive[p].size(); at += mostMessage)
-      CIUIC_TRY(check(MPI_Irecv(receive[p].data() + at,
-                                static_cast<int>(std::min<uint64_t>(
-                                    mostMessage, receive[p].size() - at)),
-                                MPI_BYTE, peer, dataTag, MPI_COMM_WORLD,
-                                &requests.emplace_back()),
-                      "cannot receive from " + name(peer)));
+      CIUIC_TRY(mpiStatus(MPI_Irecv(receive[p].data() + at,
+                                    static_cast<int>(std::min<uint64_t>(
+                                        mostMessage, receive[p].size() - at)),
+                                    MPI_BYTE, peer, dataTag, MPI_COMM_WORLD,
+                                    &requests.emplace_back()),
+                          "cannot receive from " + name(peer)));
     for (uint64_t at = 0; at < send[p].size(); at += mostMessage)
-      CIUIC_TRY(check(MPI_Isend(send[p].data() + at,
-                                static_cast<int>(std::min<uint64_t>(
-                                    mostMessage, send[p].size() - at)),
-                                MPI_BYTE, peer, dataTag, MPI_COMM_WORLD,
-                                &requests.emplace_back()),
-                      "cannot send to " + name(peer)));
+      CIUIC_TRY(mpiStatus(MPI_Isend(send[p].data() + at,
+                                    static_cast<int>(std::min<uint64_t>(
+                                        mostMessage, send[p].size() - at)),
+                                    MPI_BYTE, peer, dataTag, MPI_COMM_WORLD,
+                                    &requests.emplace_back()),
+                          "cannot send to " + name(peer)));
   }
   return complete(requests);
 }
@@ -206,6 +207,17 @@ Status MpiGroup::exchange(std::span<const std::span<const std::byte>> send,
     finalizable = false;
   }
   return status;
+}
+
+Status MpiGroup::check() {
+  if (broken.ok()) {
+    bool found = false;
+    broken = readAbort(found);
+  }
+  if (broken.ok())
+    return {};
+  finalizable = false;
+  return Status(broken.code(), broken.str());
 }
 
 void MpiGroup::abort(const Status &status) {
@@ -251,9 +263,9 @@ ciuic_join_by_mpi(uint32_t version, const ciuic::rt::JoinOptions &options,
   // Calls come from the main thread and from the one of the collectives, one
   // at a time.
   int provided = 0;
-  status =
-      check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
-            "cannot start MPI");
+  status = mpiStatus(
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
+      "cannot start MPI");
   if (!status.ok())
     return nullptr;
   if (provided < MPI_THREAD_SERIALIZED) {

@@ -15,7 +15,7 @@ inline constexpr const char *mpiModuleName = "libciuic_mpi.so";
 inline constexpr const char *mpiEntryPoint = "ciuic_join_by_mpi";
 
 /// Raised when ProcessGroup or this function changes.
-inline constexpr uint32_t mpiModuleVersion = 1;
+inline constexpr uint32_t mpiModuleVersion = 2;
 
 /// The group of MPI_COMM_WORLD, or in `status` why there is none. The module's
 /// one symbol; it stays loaded to the end of the process.

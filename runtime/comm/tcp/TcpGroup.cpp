@@ -32,6 +32,7 @@ public:
   uint32_t processes() const override { return place.processes; }
   Status exchange(std::span<const std::span<const std::byte>> send,
                   std::span<const std::span<std::byte>> receive) override;
+  Status check() override;
   void abort(const Status &status) override;
 
 private:
@@ -261,6 +262,23 @@ Status TcpGroup::exchange(Sends send, Receives receive) {
   if (!status.ok())
     broken = Status(status.code(), status.str());
   return status;
+}
+
+Status TcpGroup::check() {
+  for (uint32_t p = 0; broken.ok() && p < place.processes; ++p) {
+    if (!sockets[p].isOpen())
+      continue;
+    FrameHeader header;
+    ssize_t n = recv(sockets[p].fd(), &header, sizeof(header), MSG_PEEK);
+    std::string problem;
+    if (move(n, true, problem) < 0)
+      broken = ended(p, problem);
+    else if (n == sizeof(header) && isAbort(header))
+      broken = lastWord(p, "it failed");
+  }
+  if (broken.ok())
+    return {};
+  return Status(broken.code(), broken.str());
 }
 
 void TcpGroup::abort(const Status &status) {

@@ -119,6 +119,7 @@ private:
   std::vector<size_t> freeAtStart; ///< Of each device.
 
   std::mutex posting; ///< All devices get all programs in one order.
+  std::mutex asking;  ///< One thread at a time asks after other processes.
   uint64_t started = 0;
   std::vector<uint32_t> timed; ///< Programs that harvest() has not seen.
   TimeTable times{};           ///< Of device tasks, in seconds, over ranks.
@@ -335,14 +336,22 @@ Status Gpus::wait() {
     std::scoped_lock lock(posting);
     target = started;
   }
-  CIUIC_TRY(shared.state.waitUntil([&] {
+  auto done = [&] {
     for (auto &queue : queues)
       for (uint32_t rank = queue->heldRanks().first;
            rank < queue->heldRanks().end(); ++rank)
         if (queue->finished(rank) < target)
           return false;
     return true;
-  }));
+  };
+  // A process that failed leaves its collectives to the others: they need not
+  // wait for a timeout to hear of it.
+  ProcessGroup *group = shared.options.group;
+  if (group && group->processes() > 1)
+    while (!shared.state.waitFor(0.1, done))
+      if (std::unique_lock lock(asking, std::try_to_lock); lock.owns_lock())
+        shared.state.fail(group->check());
+  CIUIC_TRY(shared.state.waitUntil(done));
   return shared.isTimed() ? harvest() : Status();
 }
 

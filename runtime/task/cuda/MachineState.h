@@ -5,6 +5,7 @@
 #include "runtime/base/Status.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -57,6 +58,13 @@ public:
       changed.wait(lock, [&] { return failed() || done(); });
     }
     return status();
+  }
+
+  /// As waitUntil(), but for this long at most; whether it is over.
+  template <typename Fn> bool waitFor(double seconds, Fn &&done) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                            [&] { return failed() || done(); });
   }
 
 private:

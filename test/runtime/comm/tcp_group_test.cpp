@@ -158,6 +158,34 @@ TEST(TcpGroupTest, NoticesAProcessThatDied) {
       expectSays(results[p], Code::Machine, text);
 }
 
+// Who waits for something else asks after the others: that all is well, that
+// one failed and why, that one is gone.
+TEST(TcpGroupTest, ChecksWithoutWaiting) {
+  for (bool fails : {false, true}) {
+    auto results = runAll(2, [&](ProcessGroup &group) -> Status {
+      CIUIC_TRY(group.check());
+      // One is ahead: its part of the next exchange is no failure.
+      if (group.process() == 1) {
+        CIUIC_TRY(group.barrier());
+        if (fails)
+          group.abort(Status::invalid("the data is wrong"));
+        return {};
+      }
+      for (int i = 0; i < 100; ++i)
+        CIUIC_TRY(group.check());
+      CIUIC_TRY(group.barrier());
+      for (;;)
+        if (Status status = group.check(); !status.ok()) {
+          EXPECT_FALSE(group.barrier().ok());
+          return status;
+        }
+    });
+    expectSays(results[0], fails ? Code::Invalid : Code::Machine,
+               fails ? "process 1 failed: the data is wrong"
+                     : "process 1 has ended");
+  }
+}
+
 // A process that hangs is given up after the timeout, by its number.
 TEST(TcpGroupTest, GivesUpOnAProcessThatHangs) {
   std::atomic<int> waiting{1};
