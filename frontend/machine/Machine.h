@@ -66,7 +66,11 @@ rt::Result<Machine> findMachine(const std::string &nameOrFile);
 
 /// The machine at hand. Reads what Linux says below `root`; cores are those
 /// that this process may run on, memory that which its control group may use.
-rt::Result<Machine> measureHost(const std::string &root = "");
+/// Its devices are the GPUs that `gpuLibrary` (NVML) finds, else one that
+/// shares the host's memory.
+rt::Result<Machine>
+measureHost(const std::string &root = "",
+            const std::string &gpuLibrary = "libnvidia-ml.so.1");
 
 /// For people, a line a fact.
 std::string printMachine(const Machine &machine);

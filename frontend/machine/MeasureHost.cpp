@@ -1,4 +1,6 @@
 //===- MeasureHost.cpp - The machine at hand ------------------------------===//
+#include "frontend/machine/BuiltIn.h"
+#include "frontend/machine/FindGpus.h"
 #include "frontend/machine/Machine.h"
 #include "runtime/base/File.h"
 
@@ -68,7 +70,41 @@ static double copyRate() {
   return best;
 }
 
-rt::Result<Machine> machine::measureHost(const std::string &root) {
+/// Makes GPUs the devices: as many as there are, with the memory of the
+/// smallest. What CUDA needs is not measured: it is as for the machine that is
+/// built in.
+static void takeGpus(Machine &machine, const std::vector<Gpu> &gpus) {
+  if (gpus.empty())
+    return;
+  machine.shared = false;
+  machine.devices = static_cast<int64_t>(gpus.size());
+  machine.deviceKind = gpus.front().name;
+  machine.deviceMemory = gpus.front().bytes;
+  int64_t used = 0;
+  for (const Gpu &gpu : gpus) {
+    machine.deviceMemory = std::min(machine.deviceMemory, gpu.bytes);
+    used = std::max(used, gpu.used);
+  }
+  std::vector<Reserve> reserve;
+  if (used > 0)
+    reserve.push_back({"in use", Where::Device, used,
+                       "NVML's used memory, of the device with most"});
+  if (auto known = parseMachine(monsterFile, "ciuic-monster"); known.ok())
+    for (const Reserve &entry : known->reserve)
+      if (entry.where == Where::Device)
+        reserve.push_back(entry);
+  // A device that others fill has nothing for a job; it is told as that.
+  int64_t left = machine.deviceMemory - 1;
+  for (Reserve &entry : reserve) {
+    entry.bytes = std::min(entry.bytes, left);
+    left -= entry.bytes;
+    if (entry.bytes > 0)
+      machine.reserve.push_back(entry);
+  }
+}
+
+rt::Result<Machine> machine::measureHost(const std::string &root,
+                                         const std::string &gpuLibrary) {
   std::string path = root + "/proc/meminfo";
   auto text = readSystemFile(path);
   if (!text)
@@ -101,5 +137,6 @@ rt::Result<Machine> machine::measureHost(const std::string &root) {
   if (used > 0)
     machine.reserve.push_back({"in use", Where::Host, used,
                                "MemTotal less MemAvailable of /proc/meminfo"});
+  takeGpus(machine, findGpus(gpuLibrary));
   return machine;
 }

@@ -163,7 +163,7 @@ TEST(Host, reservesWhatIsInUse) {
   FakeSystem system("MemTotal:    1000 kB\nMemFree:  100 kB\n"
                     "MemAvailable:    600 kB\n",
                     "max\n");
-  auto machine = measureHost(system.root);
+  auto machine = measureHost(system.root, "no-such-library.so");
   ASSERT_TRUE(machine.ok());
   EXPECT_EQ(machine->hostMemory, 1024000);
   EXPECT_EQ(machine->hostLimit(), 614400);
@@ -175,16 +175,34 @@ TEST(Host, reservesWhatIsInUse) {
 // A control group's limit counts, not what the machine has.
 TEST(Host, keepsToItsControlGroup) {
   FakeSystem system("MemTotal: 1000 kB\nMemAvailable: 900 kB\n", "512000\n");
-  auto machine = measureHost(system.root);
+  auto machine = measureHost(system.root, "no-such-library.so");
   ASSERT_TRUE(machine.ok());
   EXPECT_EQ(machine->hostMemory, 512000);
   EXPECT_EQ(machine->hostLimit(), 512000 - 102400);
 }
 
+// GPUs are the devices where there are some: as many as answer, each with the
+// memory of the smallest, less what is in use on the fullest and what CUDA
+// needs.
+TEST(Host, findsItsGpus) {
+  FakeSystem system("MemTotal: 1000 kB\nMemAvailable: 600 kB\n", "");
+  auto machine = measureHost(system.root, FAKE_NVML);
+  ASSERT_TRUE(machine.ok());
+  EXPECT_FALSE(machine->shared);
+  EXPECT_EQ(machine->devices, 2);
+  EXPECT_EQ(machine->deviceKind, "Fake GPU");
+  EXPECT_EQ(machine->deviceMemory, 38000000000);
+  EXPECT_EQ(machine->hostLimit(), 614400);
+  auto monster = findMachine("ciuic-monster");
+  ASSERT_TRUE(monster.ok());
+  EXPECT_EQ(machine->deviceLimit(),
+            38000000000 - 1000000000 - monster->reserved(Where::Device));
+}
+
 // A system that says nothing is told.
 TEST(Host, refusesASystemWithoutFacts) {
   FakeSystem system("MemTotal: many kB\n", "");
-  EXPECT_EQ(measureHost(system.root).takeStatus().str(),
+  EXPECT_EQ(measureHost(system.root, "no-such-library.so").takeStatus().str(),
             system.root + "/proc/meminfo says no MemTotal and MemAvailable");
 }
 
@@ -195,8 +213,7 @@ TEST(Host, measuresTheMachineAtHand) {
   EXPECT_GT(machine->hostLimit(), 0);
   EXPECT_GT(*machine->hostBandwidth, 1e6);
   std::string text = printMachine(*machine);
-  EXPECT_NE(text.find("memory of the host, which the devices share"),
-            text.npos);
+  EXPECT_NE(text.find("memory of the host"), text.npos);
 }
 
 } // namespace
