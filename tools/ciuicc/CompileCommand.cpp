@@ -413,6 +413,7 @@ int Compilation::emit() {
   bundle.manifest["precision"] = config::name(settings.job.precision.compute);
   bundle.manifest["parameters"] = parameters;
   bundle.manifest["device_memory"] = options.deviceMemory;
+  bundle.manifest["host_memory"] = options.hostMemory;
   bundle.manifest["wall_clock_breakdown"] = settings.job.wallClockBreakdown;
   bundle.manifest["steps_per_print"] = settings.job.stepsPerPrint;
   return failed(codegen::writeBundle(*module, std::move(bundle))) ? 3 : 0;

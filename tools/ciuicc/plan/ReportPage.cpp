@@ -37,6 +37,7 @@ rt::Result<ReportFacts> tool::readFacts(const std::string &bundle) {
   facts.sequence = fields.integer("sequence", 0, most, 0);
   facts.accumulation = fields.integer("accumulation", 1, most, 1);
   facts.deviceMemory = fields.integer("device_memory", 0, most, 0);
+  facts.hostMemory = fields.integer("host_memory", 0, most, 0);
   if (!errors.status.ok())
     return std::move(errors.status);
   return facts;
@@ -110,10 +111,12 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
   data["facts"] = factsLine(plan, facts);
   data["ranks"] = plan.ranks;
   for (size_t arena : {0, 1})
-    data["arenas"].push_back({{"name", planArenaNames[arena]},
-                              {"bytes", plan.arenaBytes[arena]},
-                              {"live_bound", plan.liveBound[arena]},
-                              {"limit", arena == 0 ? facts.deviceMemory : 0}});
+    data["arenas"].push_back(
+        {{"name", planArenaNames[arena]},
+         {"bytes", plan.arenaBytes[arena]},
+         {"live_bound", plan.liveBound[arena]},
+         {"limit",
+          arena == 0 ? facts.deviceMemory : facts.hostMemory / plan.ranks}});
   Numbers streams = numberStreams(plan), kinds;
   data["programs"] = Json::array();
   for (const PlanProgram &program : plan.programs) {

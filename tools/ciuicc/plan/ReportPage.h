@@ -12,6 +12,7 @@ struct ReportFacts {
   int64_t parameters = 0, stage = 0, microBatch = 0, sequence = 0;
   int64_t accumulation = 1;
   int64_t deviceMemory = 0; ///< Bytes that a device has; 0: no limit.
+  int64_t hostMemory = 0;   ///< Bytes that all ranks have; 0: no limit.
 };
 
 /// Reads manifest.json; says what is wrong with it and where.

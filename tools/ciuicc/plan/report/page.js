@@ -208,7 +208,7 @@ function fillLegend() {
       const mark = element("i", {color: color(w.key)});
       mark.style.cssText += ";display:inline-block;width:10px;height:10px;"
         + "border-radius:3px;margin:0 5px 0 14px";
-      words.append(mark, w.label);
+      words.append(element("span", {class: "nowrap"}, mark, w.label), " ");
     });
   });
 }
