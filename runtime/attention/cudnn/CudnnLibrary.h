@@ -112,7 +112,8 @@ struct Functions {
   int (*cudnnBackendExecute)(Handle, Descriptor plan, Descriptor pack);
 };
 
-/// The first version whose attention takes any strides of its statistics.
+/// Older versions are not asked. What a version makes of the graphs and of the
+/// strides of their tensors, CudnnCheck finds out on the device.
 inline constexpr size_t oldestVersion = 90600;
 
 /// An opened library. It stays open until the process ends: kernels of it may
