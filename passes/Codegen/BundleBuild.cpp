@@ -4,6 +4,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
 
@@ -185,6 +186,20 @@ private:
 };
 } // namespace
 
+/// Where the toolkit of `nvcc` has the CUDA runtime, for the loader; "" if that
+/// is not known, or is no plain name.
+static std::string librariesOf(StringRef nvcc) {
+  SmallString<256> path;
+  if (fs::real_path(nvcc, path))
+    return "";
+  StringRef toolkit = sys::path::parent_path(sys::path::parent_path(path));
+  std::string folder = (toolkit + "/lib64").str();
+  bool plain = all_of(folder, [](char c) {
+    return isAlnum(c) || StringRef("/._-+").contains(c);
+  });
+  return plain && fs::exists(folder + "/libcudart.so") ? folder : "";
+}
+
 BuildResult ciuic::codegen::buildForCuda(const std::string &folder,
                                          const std::string &architectures,
                                          const std::string &isa) {
@@ -237,6 +252,8 @@ BuildResult ciuic::codegen::buildForCuda(const std::string &folder,
     Command link{common, "../lib/libjob.so.log", "nvcc"};
     link.words.insert(link.words.end(), {"-shared", "-cudart", "shared", "-o",
                                          "../lib/libjob.so"});
+    if (std::string folder = librariesOf(path); !folder.empty())
+      link.words.push_back("-Xlinker=-rpath=" + folder);
     link.words.insert(link.words.end(), objects.begin(), objects.end());
     error = runAll(link, 1);
   }

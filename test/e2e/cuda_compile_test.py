@@ -162,6 +162,47 @@ class Compiler:
                         f"{architecture}: {kernel}: {line.strip()}")
 
 
+def check_bundle(nvcc, folder):
+    """ciuicc builds the library by itself, whatever its folder is called; it
+    exports one symbol, and a CPU run's checkpoint is exported by it as by the
+    bundle that trained."""
+    model = harness.MODELS / "tiny-llama"
+    job = ("--model", model, "--micro-batch", 2, "--seq-len", 16)
+    odd = folder / """it's a "job" & $HOME; more"""
+    environment = {"CIUIC_NVCC": nvcc}
+    data = harness.write_text(folder / "text.txt", lines=40)
+    steps = [
+        ("compile", *job, "--target", "cuda", "-o", odd),
+        ("compile", *job, "-o", folder / "cpu"),
+        ("train", folder / "cpu", "--data", data, "--steps", 1, "--save",
+         folder / "saved"),
+        ("export", folder / "saved", "--bundle", odd, "-o", folder / "one"),
+        ("export", folder / "saved", "--bundle", folder / "cpu", "-o",
+         folder / "other"),
+    ]
+    for step in steps:
+        outcome = harness.ciuicc(*step, environment=environment)
+        if outcome.code != 0:
+            return [str(outcome)]
+    failures = []
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", str(odd / "lib" / "libjob.so")],
+        capture_output=True, text=True, check=True).stdout.split("\n")
+    exported = [line.split()[-1] for line in symbols if " T " in line]
+    if exported != ["ciuic_bundle"]:
+        failures.append(f"libjob.so exports {exported}")
+    if [p.name for p in (odd / "lib").iterdir()] != ["libjob.so"]:
+        failures.append("lib/ holds more than libjob.so")
+    if ((folder / "one" / "model.safetensors").read_bytes() !=
+            (folder / "other" / "model.safetensors").read_bytes()):
+        failures.append("the bundles export different weights")
+    # It cannot run here; how to build what does is said.
+    outcome = harness.ciuicc("train", odd, "--data", data, "--steps", 1)
+    if outcome.code != 1 or "cmake -S" not in outcome.err:
+        failures.append(str(outcome))
+    return failures
+
+
 def main():
     nvcc = find_nvcc()
     if not nvcc:
@@ -173,6 +214,7 @@ def main():
         sources = [compile_job(folder, *job) for job in JOBS]
         sources.append(compile_ops(folder))
         compiler = Compiler(nvcc, folder)
+        compiler.failures += check_bundle(nvcc, folder)
         return check(compiler, sources, folder)
 
 

@@ -4,9 +4,10 @@
 # The CMakeLists.txt beside the sources sets JOB_ARCHITECTURES, JOB_ISA and
 # JOB_FLAGS and includes this.
 #
-# CIUIC_CUDA_ON_HOST=DIR builds all of it for tests without a GPU, against the
-# stand-in for CUDA at DIR (its include/ and, as CIUIC_CUDA_ON_HOST_LIBRARY, its
-# library). CIUIC_TRAIN=OFF leaves bin/train out.
+# CIUIC_CUDA_ON_HOST=DIR builds all of it for tests without a GPU, by clang++,
+# against the stand-in for CUDA at DIR (its include/ and CudaOnHost.cmake) and,
+# as CIUIC_CUDA_ON_HOST_LIBRARY, its library. CIUIC_TRAIN=OFF leaves bin/train
+# out.
 option(CIUIC_TRAIN "Build bin/train" ON)
 set(CIUIC_CUDA_ON_HOST "" CACHE PATH "Stand-in for CUDA, for tests")
 set(CIUIC_CUDA_ON_HOST_LIBRARY "" CACHE FILEPATH "Its library")
@@ -21,6 +22,7 @@ if(CIUIC_CUDA_ON_HOST)
   target_include_directories(job_cuda INTERFACE ${CIUIC_CUDA_ON_HOST}/include)
   target_compile_definitions(job_cuda INTERFACE CIUIC_CUDA_ON_HOST)
   target_link_libraries(job_cuda INTERFACE ${CIUIC_CUDA_ON_HOST_LIBRARY})
+  include(${CIUIC_CUDA_ON_HOST}/CudaOnHost.cmake)
 else()
   # The toolkit is where nvcc is; that it is on the path is not needed.
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
@@ -54,14 +56,21 @@ foreach(file attention.cu library.cu kernels.cu)
     list(APPEND JOB_DEVICE_SOURCES ${file})
   endif()
 endforeach()
-add_library(job MODULE ${JOB_SOURCES} ${JOB_DEVICE_SOURCES})
+add_library(job MODULE ${JOB_SOURCES})
 target_include_directories(job PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(job PRIVATE job_cuda)
 if(CIUIC_CUDA_ON_HOST)
   # Every byte that a kernel reads or writes is told to the stand-in.
-  set_source_files_properties(${JOB_DEVICE_SOURCES} PROPERTIES LANGUAGE CXX
-    COMPILE_OPTIONS "-x;c++;-std=c++20;-O1;-fPIC;-fvisibility=hidden;-fsanitize=thread;-mllvm=-tsan-instrument-func-entry-exit=0;-mllvm=-tsan-instrument-atomics=0;-mllvm=-tsan-compound-read-before-write=1;-fno-vectorize;-fno-slp-vectorize")
+  add_library(job_kernels OBJECT ${JOB_DEVICE_SOURCES})
+  set_source_files_properties(${JOB_DEVICE_SOURCES} PROPERTIES LANGUAGE CXX)
+  set_target_properties(job_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden)
+  target_include_directories(job_kernels PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_options(job_kernels PRIVATE ${CIUIC_ON_HOST_KERNEL_OPTIONS})
+  target_link_libraries(job_kernels PRIVATE job_cuda)
+  target_sources(job PRIVATE $<TARGET_OBJECTS:job_kernels>)
 else()
+  target_sources(job PRIVATE ${JOB_DEVICE_SOURCES})
   set_target_properties(job PROPERTIES CUDA_STANDARD 20)
   set_source_files_properties(${JOB_DEVICE_SOURCES} PROPERTIES COMPILE_OPTIONS
     "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall")

@@ -87,6 +87,23 @@ static int inspectParameter(const std::string &bundle,
   return 0;
 }
 
+/// The sources of kernels: CUDA's, if the bundle is for it, then those that the
+/// CPU runs.
+static int inspectKernels(const std::string &bundle) {
+  std::string host = bundle + "/src/kernels.cpp";
+  bool any = false;
+  for (StringRef name : {"kernels.cu", "library.cu", "attention.cu"}) {
+    std::string path = bundle + "/src/" + name.str();
+    if (!sys::fs::exists(path))
+      continue;
+    any = true;
+    if (int code = print(path))
+      return code;
+    outs() << "\n";
+  }
+  return any && !sys::fs::exists(host) ? 0 : print(host);
+}
+
 int tool::runInspect(const InspectOptions &options) {
   const auto &[bundle, what, name, at, csv] = options;
   if (!sys::fs::exists(bundle + "/manifest.json"))
@@ -104,7 +121,7 @@ int tool::runInspect(const InspectOptions &options) {
   if (what == "schedule" || what == "comm")
     return inspectSchedule(bundle, what == "comm");
   if (what == "kernels")
-    return print(bundle + "/src/kernels.cpp");
+    return inspectKernels(bundle);
   if ((what == "phase" || what == "param") && name.empty()) {
     errs() << "ciuicc: error: inspect BUNDLE " << what << " takes a name"
            << (what == "phase" ? ": " + listPhases() : std::string()) << "\n";

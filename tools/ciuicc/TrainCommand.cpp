@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/job/Job.h"
 #include "runtime/task/HostMachine.h"
+#include "runtime/task/StorageMachine.h"
 #include "tools/ciuicc/Commands.h"
 
 #include <cerrno>
@@ -60,7 +61,7 @@ static rt::Status exportCheckpoint(const std::string &checkpoint,
   CIUIC_TRY_ASSIGN(rt::CheckpointReader reader,
                    rt::CheckpointReader::open(checkpoint));
   CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job,
-                   rt::Job::load(bundle, {rt::HostMachine::create}));
+                   rt::Job::load(bundle, {rt::StorageMachine::create}));
   CIUIC_TRY(job->initialize(0));
   CIUIC_TRY(job->resume(reader));
   return job->exportFolder(folder, config, dtype, maxShardBytes);
