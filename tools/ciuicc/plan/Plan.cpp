@@ -83,7 +83,21 @@ void PlanReader::forEachRow(const rt::Json &root, const std::string &prefix,
   }
 }
 
-/// A name: there, and of a length that a name has.
+/// Whether `text` can be shown on a terminal: a control character (also those
+/// of U+0080 to U+009F, C2 80 to C2 9F) could move it or write over it.
+bool isPrintable(const std::string &text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    auto next =
+        static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (byte < 0x20 || byte == 0x7f ||
+        (byte == 0xc2 && next >= 0x80 && next <= 0x9f))
+      return false;
+  }
+  return true;
+}
+
+/// A name: there, and as names are.
 std::string PlanReader::text(const JsonFields &fields, const char *key) {
   constexpr size_t longest = 4096;
   std::string value = fields.string(key, "");
@@ -94,6 +108,8 @@ std::string PlanReader::text(const JsonFields &fields, const char *key) {
   else if (value.size() > longest)
     fields.failWith(key, fmt::format("found {} bytes, expected at most {}",
                                      value.size(), longest));
+  else if (!isPrintable(value))
+    fields.failWith(key, "a control character is in the name");
   return value;
 }
 
@@ -122,8 +138,12 @@ int stepOrder(const std::string &name) {
 }
 
 void PlanReader::readPrograms(const rt::Json &root) {
-  for (const auto &[name, value] : root.items())
+  constexpr size_t longest = 256;
+  for (const auto &[name, value] : root.items()) {
+    if (name.size() > longest || !isPrintable(name))
+      return fail(rt::quote(name), "no name of a program");
     plan.programs.push_back({name, {}});
+  }
   std::stable_sort(plan.programs.begin(), plan.programs.end(),
                    [](const PlanProgram &a, const PlanProgram &b) {
                      return stepOrder(a.name) < stepOrder(b.name);
@@ -224,9 +244,11 @@ void PlanReader::readBuffer(const rt::Json &value, const std::string &path) {
   totalBytes += buffer.bytes;
   if (totalBytes > mostBytes)
     return fields.failWith("bytes", "all buffers have more than 2^60 together");
-  buffer.state = fields.string("state", "");
-  buffer.slot = fields.string("slot", "");
-  buffer.bucket = fields.string("bucket", "");
+  for (auto [key, to] : {std::pair{"state", &buffer.state},
+                         {"slot", &buffer.slot},
+                         {"bucket", &buffer.bucket}})
+    if (fields.has(key))
+      *to = text(fields, key);
   buffer.sharded = fields.boolean("sharded", false);
   buffer.elementBytes = fields.integer("element_bytes", 1, 16, 1);
   if (value.contains("program"))

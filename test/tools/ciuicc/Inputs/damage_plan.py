@@ -63,6 +63,11 @@ damage("unknown buffer", "schedule",
 damage("chunks too large", "memory", put(["buckets", 0, "chunk"], 1 << 40))
 damage("outside of the bucket", "memory",
        put(["parameters", 0, "at"], 1 << 40))
+damage("escapes", "memory",
+       put(["buffers", 0, "name"], "a\x1b[2Jb"))
+damage("second escapes", "schedule",
+       put(["micro_first", 0, "name"], "a\x9b2Jb"))
+damage("program", "schedule", put(["micro\n"], []))
 run("deep", "memory", "{\"buffers\": " + "[" * 100000 + "]" * 100000 + "}")
 run("cut off", "memory", json.dumps(sound["memory"])[:-2])
 run("a list", "memory", "[]")
