@@ -60,7 +60,8 @@ public:
                  const std::string &what) const;
 
   /// Small messages go at once, and a machine that vanished is noticed within
-  /// about a minute.
+  /// about a minute. So is one that lets its buffers stay full for so long:
+  /// more than they hold is only sent to who reads.
   void tune() const;
 
 private:

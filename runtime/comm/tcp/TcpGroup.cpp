@@ -10,6 +10,11 @@
 namespace ciuic::rt::tcp {
 namespace {
 
+/// What is sent before the other is known to read. More could fill its buffers,
+/// and the system takes a process whose buffers stay full for one that has
+/// ended, though it may only be late.
+constexpr size_t mostUnasked = 16384;
+
 /// One way of one connection: a header, then its payload.
 struct Flow {
   FrameHeader header;
@@ -41,6 +46,11 @@ private:
 
   std::string name(uint32_t p) const { return "process " + std::to_string(p); }
   Status run(Sends send, Receives receive);
+  /// Whether the payload for `p` may follow its header: the other's header says
+  /// that it is in the exchange too, and reads.
+  bool mayFollow(uint32_t p, size_t payload) const {
+    return payload <= mostUnasked || in[p].headerDone == sizeof(FrameHeader);
+  }
   Status sendSome(uint32_t p, std::span<const std::byte> payload);
   Status receiveSome(uint32_t p, std::span<std::byte> payload);
   Status lastWord(uint32_t p, const std::string &problem);
@@ -110,11 +120,13 @@ Status TcpGroup::sendSome(uint32_t p, std::span<const std::byte> payload) {
   Flow &flow = out[p];
   std::string problem;
   auto head = std::as_bytes(std::span(&flow.header, 1));
+  bool follows = mayFollow(p, payload.size());
+  int more = follows && !payload.empty() ? MSG_MORE : 0;
   while (flow.headerDone < head.size()) {
     auto rest = head.subspan(flow.headerDone);
-    ssize_t n = move(::send(sockets[p].fd(), rest.data(), rest.size(),
-                            MSG_NOSIGNAL | (payload.empty() ? 0 : MSG_MORE)),
-                     false, problem);
+    ssize_t n = move(
+        ::send(sockets[p].fd(), rest.data(), rest.size(), MSG_NOSIGNAL | more),
+        false, problem);
     // What it last said may still be there to be read: an abort.
     if (n < 0)
       return lastWord(p, problem);
@@ -122,6 +134,8 @@ Status TcpGroup::sendSome(uint32_t p, std::span<const std::byte> payload) {
       return {};
     flow.headerDone += static_cast<size_t>(n);
   }
+  if (!follows)
+    return {};
   while (flow.done < payload.size()) {
     auto rest = payload.subspan(flow.done);
     ssize_t n =
@@ -221,8 +235,10 @@ Status TcpGroup::run(Sends send, Receives receive) {
         continue;
       ++open;
       polled[p].fd = sockets[p].fd();
-      polled[p].events = static_cast<short>((in[p].over ? 0 : POLLIN) |
-                                            (out[p].over ? 0 : POLLOUT));
+      bool sends = !out[p].over && (out[p].headerDone < sizeof(FrameHeader) ||
+                                    mayFollow(p, send[p].size()));
+      polled[p].events =
+          static_cast<short>((in[p].over ? 0 : POLLIN) | (sends ? POLLOUT : 0));
     }
     if (open == 0)
       return {};

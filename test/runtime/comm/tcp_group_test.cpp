@@ -1,4 +1,6 @@
 //===- tcp_group_test.cpp - Processes that talk by TCP --------------------===//
+#include "runtime/comm/Frame.h"
+#include "runtime/comm/tcp/Rendezvous.h"
 #include "runtime/comm/tcp/TcpGroup.h"
 
 #include <cstring>
@@ -6,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <numeric>
+#include <poll.h>
 #include <thread>
 #include <unistd.h>
 
@@ -88,6 +91,35 @@ TEST(TcpGroupTest, Exchanges) {
     return {};
   });
   expectAllOk(results);
+}
+
+// A process that is late for an exchange finds no more than a header in its
+// buffers: full ones would count as a machine that has vanished.
+TEST(TcpGroupTest, SendsMuchOnlyToWhoReads) {
+  constexpr size_t bytes = 1 << 20;
+  uint16_t port = freePort();
+  Status status;
+  std::thread other([&] {
+    auto group = joinByTcp({0, 2, "127.0.0.1", port}, {20, 20});
+    status = group.ok() ? exchangeBytes(**group, bytes) : group.takeStatus();
+  });
+  Place place{1, 2, "127.0.0.1", port};
+  auto sockets = meet(place, 20);
+  ASSERT_TRUE(sockets.ok()) << sockets.takeStatus().str();
+  const Socket &socket = (*sockets)[0];
+  FrameHeader header;
+  auto head = std::as_writable_bytes(std::span(&header, 1));
+  EXPECT_TRUE(socket.receive(head, after(20), "process 0").ok());
+  EXPECT_EQ(header.bytes, bytes);
+  pollfd entry{socket.fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&entry, 1, 200), 0);
+  // Its own header is the same.
+  EXPECT_TRUE(socket.send(head, after(20), "process 0").ok());
+  std::vector<std::byte> data(bytes);
+  EXPECT_TRUE(socket.send(data, after(20), "process 0").ok());
+  EXPECT_TRUE(socket.receive(data, after(20), "process 0").ok());
+  other.join();
+  EXPECT_TRUE(status.ok()) << status.str();
 }
 
 // What one knows all know after a broadcast; what each knows, after a gather.
