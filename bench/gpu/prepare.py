@@ -24,9 +24,9 @@ import jobs
 LIMIT = 48 << 20
 PACKAGES = ["libtbb-dev", "libtbb12", "libtbbbind-2-5", "libhwloc-dev",
             "libhwloc15", "nlohmann-json3-dev", "libcli11-dev", "libfmt-dev",
-            "zlib1g-dev"]
+            "libxxhash-dev"]
 # Never needed to build or to run the runner.
-UNUSED = ("/doc/", "/man/", "libhwloc.a", "tbbmalloc", "libz.a")
+UNUSED = ("/doc/", "/man/", "libhwloc.a", "tbbmalloc", "libxxhash.a")
 
 
 def run(command, **more):

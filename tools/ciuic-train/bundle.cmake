@@ -87,6 +87,7 @@ find_package(TBB REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
+find_path(JOB_XXHASH_INCLUDE xxhash.h REQUIRED)
 file(GLOB_RECURSE TRAIN_SOURCES
   ${CMAKE_CURRENT_SOURCE_DIR}/runtime/*.cpp
   ${CMAKE_CURRENT_SOURCE_DIR}/tools/*.cpp)
@@ -97,6 +98,7 @@ set_target_properties(train PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${bundle}/bin)
 target_compile_definitions(train PRIVATE NDEBUG)
 target_include_directories(train PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(train SYSTEM PRIVATE ${JOB_XXHASH_INCLUDE})
 target_link_libraries(train PRIVATE job_cuda TBB::tbb
   nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt Threads::Threads
   ${CMAKE_DL_LIBS})
