@@ -38,12 +38,12 @@ FLAGS = os.environ["CIUIC_ON_HOST_FLAGS"].split()
 COMPILER = os.environ.get("CIUIC_ON_HOST_COMPILER", "clang++-22")
 SEEDS = int(os.environ.get("CIUIC_ON_HOST_SEEDS", "3"))
 FOUND = 97  # The exit status of a process whose devices found something.
-LENGTH = 16
+LENGTH = 12
 
 SHARDED = {"stage3_param_persistence_threshold": 0}
 OFFLOADED = {**SHARDED, "offload_optimizer": {"device": "cpu"}}
 # The first steps overflow, then the scale fits.
-OVERFLOWING = {"enabled": True, "initial_scale_power": 20, "hysteresis": 1}
+OVERFLOWING = {"enabled": True, "initial_scale_power": 19, "hysteresis": 1}
 
 
 @dataclasses.dataclass
@@ -60,22 +60,15 @@ class Job:
 
 
 JOBS = {
-    "one device, fp32": Job(
+    "one device, fp32, accumulation": Job(
         "tiny-llama", 1, 4, {"gradient_accumulation_steps": 2}
     ),
-    "stage 1, bf16, recompute": Job(
+    "stage 1, fp16 with overflow, recompute": Job(
         "tiny-llama",
         2,
         4,
-        {"stage": 1, "bf16": {"enabled": True}},
+        {"stage": 1, "fp16": OVERFLOWING},
         ("--recompute", "block"),
-        tolerance=2e-3,
-    ),
-    "stage 2, fp16 with overflow": Job(
-        "tiny-llama",
-        2,
-        4,
-        {"stage": 2, "fp16": OVERFLOWING},
         steps=5,
         tolerance=2e-3,
     ),
@@ -90,7 +83,7 @@ JOBS = {
             "gradient_accumulation_steps": 2,
         },
         ("--recompute", "block"),
-        steps=5,
+        steps=4,
         tolerance=2e-3,
     ),
     "Qwen2, stage 2, bf16, offload": Job(
@@ -102,9 +95,6 @@ JOBS = {
     ),
     "Qwen2, stage 3, fp32": Job(
         "tiny-qwen2", 8, 8, {"stage": 3, "zero": SHARDED}
-    ),
-    "Qwen2, stage 0, fp16": Job(
-        "tiny-qwen2", 8, 8, {"fp16": {"enabled": True}}, tolerance=2e-3
     ),
 }
 SHARED = "stage 3, fp16 with overflow, offload, recompute, accumulation"
@@ -137,11 +127,13 @@ def build(bundle):
     def compile_one(file):
         made = bundle / "lib" / (file.name + ".o")
         flags = FLAGS if file.suffix == ".cu" else ["-std=c++20", "-O1"]
+        # Paths relative to the bundle, so that ccache knows the file again.
         process = run(
-            *(*cache, COMPILER, *flags, "-x", "c++", "-fPIC", "-w"),
-            *("-DCIUIC_CUDA_ON_HOST", f"-I{HERE / 'include'}", f"-I{source}"),
-            *("-march=x86-64-v3" if file.name == "kernels.cpp" else "-DNDEBUG",),
-            *("-c", file, "-o", made),
+            *(*cache, COMPILER, *flags, "-x", "c++", "-fPIC", "-w", "-I."),
+            *("-DCIUIC_CUDA_ON_HOST", f"-I{HERE / 'include'}", "-DNDEBUG"),
+            *(["-march=x86-64-v3"] if file.name == "kernels.cpp" else []),
+            *("-c", file.name, "-o", made),
+            cwd=source,
         )
         if process.returncode != 0:
             raise AssertionError(f"{file.name}: {process.stderr}")
@@ -236,26 +228,29 @@ class Programs(unittest.TestCase):
                 f"{steps}, expected {expected}",
             )
 
-    def check_seeds(self, name, settings="", options=(), **more):
+    def check_seeds(self, name, settings="", options=(), seeds=SEEDS, **more):
         def one(seed):
             return self.train(name, f"seed={seed}{settings}", *options, **more)
 
-        for seed, outcome in enumerate(in_parallel(one, range(1, SEEDS + 1))):
+        for seed, outcome in enumerate(in_parallel(one, range(1, seeds + 1))):
             with self.subTest(f"{name} {settings} seed {seed + 1}"):
                 self.check(name, *outcome)
 
     # Every job, over the seeds, trains without a finding and with the CPU
     # target's losses; steps that overflow are skipped on both.
     def test_losses_are_those_of_the_cpu_target(self):
-        for name in JOBS:
+        for name, job in JOBS.items():
             self.check_seeds(name)
-        skipped = [skipped for _, skipped in self.expected[SHARED]]
-        self.assertIn(True, skipped)
-        self.assertIn(False, skipped)
+            if job.config.get("fp16") == OVERFLOWING:
+                skipped = [skipped for _, skipped in self.expected[name]]
+                self.assertIn(True, skipped)
+                self.assertIn(False, skipped)
 
     # Eight ranks that share one device do the same.
     def test_ranks_share_a_device(self):
-        self.check_seeds(SHARED, "", ("--share-device",), devices=1)
+        self.check_seeds(
+            SHARED, "", ("--share-device",), seeds=2, devices=1
+        )
 
     # So do devices without memory operations of streams: events take over.
     def test_without_stream_memory_operations(self):
@@ -265,10 +260,11 @@ class Programs(unittest.TestCase):
     def test_graphs(self):
         self.check_seeds(FAULTY, "", ("--cuda-graphs",))
 
-    # The same seed gives the same bits, run after run.
-    def test_bits_are_the_same_run_after_run(self):
-        _, first = self.train(FAULTY, "seed=1")
-        _, second = self.train(FAULTY, "seed=2")
+    # Whatever the interleaving, the losses have the same bits.
+    def test_bits_do_not_depend_on_the_interleaving(self):
+        _, first = self.train(FAULTY, "seed=101")
+        _, second = self.train(FAULTY, "seed=102")
+        self.assertEqual(len(first), JOBS[FAULTY].steps)
         self.assertEqual(first, second)
 
     def faults(self, kind, numbers):
