@@ -114,7 +114,9 @@ struct FuseLoss : impl::FuseLossPassBase<FuseLoss> {
     SmallVector<TaskOp> later = {loss};
     for (Operation *op = loss->getNextNode(); op != gradient;
          op = op->getNextNode()) {
-      auto task = cast<TaskOp>(op);
+      auto task = dyn_cast<TaskOp>(op);
+      if (!task)
+        return missed(gradient, "between them is what is no task");
       if (llvm::none_of(later,
                         [&](TaskOp other) { return conflict(other, task); }))
         continue;
@@ -157,8 +159,14 @@ struct FuseLoss : impl::FuseLossPassBase<FuseLoss> {
                        loss.getName(), viewOf(loss, Logits).getBytes());
     auto lse =
         symbols.lookup<BufferOp>(viewOf(loss, Lse).getBuffer().getAttr());
-    gradient.erase();
-    loss.erase();
+    // Later gradients look among the tasks that are still there.
+    for (TaskOp gone : {gradient, loss}) {
+      for (ViewAttr view : touchesOf(gone))
+        llvm::erase(users[view.getBuffer().getAttr()], gone);
+      gone.erase();
+    }
+    for (ViewAttr view : touchesOf(fused))
+      users[view.getBuffer().getAttr()].push_back(fused);
     if (lse && lse.getProgram())
       symbols.erase(lse);
   }

@@ -95,3 +95,26 @@ sched.program @p {
   %10 = sched.task cross_entropy "loss" on compute [#sched.view<read @logits [256] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<write @loss [0] : tensor<f32>>, #sched.view<write @count [0] : tensor<f32>>, #sched.view<write @lse2 [0] : tensor<4xf32>>]
   %11 = sched.task cross_entropy_grad "loss.bwd" on compute [#sched.view<read @seed [0] : tensor<f32>>, #sched.view<read @logits [256] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<read @lse2 [0] : tensor<4xf32>>, #sched.view<write @logits [256] : tensor<4x16xbf16>>] {train.backward}
 }
+
+// -----
+
+// A loss that is fused uses its buffers on: here what is another's lse.
+// CHECK-LABEL: sched.program @p {
+// CHECK-NEXT: sched.task cross_entropy_with_grad "loss"
+// CHECK-NEXT: sched.task cross_entropy "loss.2"
+// CHECK-NEXT: sched.task cross_entropy_grad "loss.bwd2"
+sched.buffer @logits 512 bytes in device of @p
+sched.buffer @labels 64 bytes in device
+sched.buffer @loss 4 bytes in device of @p
+sched.buffer @count 4 bytes in device of @p
+sched.buffer @lse 16 bytes in device of @p
+sched.buffer @both 32 bytes in device of @p
+sched.buffer @loss2 4 bytes in device of @p
+sched.buffer @count2 4 bytes in device of @p
+sched.buffer @seed 4 bytes in device
+sched.program @p {
+  %0 = sched.task cross_entropy "loss" on compute [#sched.view<read @logits [0] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<write @loss [0] : tensor<f32>>, #sched.view<write @both [16] : tensor<f32>>, #sched.view<write @lse [0] : tensor<4xf32>>]
+  %9 = sched.task cross_entropy_grad "loss.bwd" on compute [#sched.view<read @seed [0] : tensor<f32>>, #sched.view<read @logits [0] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<read @lse [0] : tensor<4xf32>>, #sched.view<write @logits [0] : tensor<4x16xbf16>>] {train.backward}
+  %1 = sched.task cross_entropy "loss.2" on compute [#sched.view<read @logits [0] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<write @loss2 [0] : tensor<f32>>, #sched.view<write @count2 [0] : tensor<f32>>, #sched.view<write @both [0] : tensor<4xf32>>]
+  %2 = sched.task cross_entropy_grad "loss.bwd2" on compute [#sched.view<read @seed [0] : tensor<f32>>, #sched.view<read @logits [0] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<read @both [0] : tensor<4xf32>>, #sched.view<write @logits [0] : tensor<4x16xbf16>>] {train.backward}
+}

@@ -152,3 +152,20 @@ sched.program @p {
   %9 = sched.task cross_entropy_grad "loss.bwd" on compute [#sched.view<read @seed [0] : tensor<f32>>, #sched.view<read @logits [0] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<read @lse [0] : tensor<4xf32>>, #sched.view<write @logits [0] : tensor<4x16xbf16>>] {train.backward}
   %2 = sched.task zero "z" on reduce after (%9) [#sched.view<write @total [0] : tensor<f32>>]
 }
+
+// -----
+
+// Nobody knows what else needs the loss.
+// REMARK: LossNotFused {{.*}}between them is what is no task
+sched.buffer @logits 512 bytes in device of @p
+sched.buffer @labels 64 bytes in device
+sched.buffer @loss 4 bytes in device of @p
+sched.buffer @count 4 bytes in device of @p
+sched.buffer @lse 16 bytes in device of @p
+sched.buffer @seed 4 bytes in device
+sched.buffer @total 4 bytes in device
+sched.program @p {
+  %0 = sched.task cross_entropy "loss" on compute [#sched.view<read @logits [0] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<write @loss [0] : tensor<f32>>, #sched.view<write @count [0] : tensor<f32>>, #sched.view<write @lse [0] : tensor<4xf32>>]
+  %5 = builtin.unrealized_conversion_cast to i32
+  %9 = sched.task cross_entropy_grad "loss.bwd" on compute [#sched.view<read @seed [0] : tensor<f32>>, #sched.view<read @logits [0] : tensor<4x16xbf16>>, #sched.view<read @labels [0] : tensor<1x4xi32>>, #sched.view<read @lse [0] : tensor<4xf32>>, #sched.view<write @logits [0] : tensor<4x16xbf16>>] {train.backward}
+}
