@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import jobs
@@ -36,8 +37,9 @@ class Bench:
                      "bench/gpu/prepare.py")
         self.out = pathlib.Path(os.environ.get("OUT", ".")).resolve()
         self.out.mkdir(parents=True, exist_ok=True)
-        self.work = pathlib.Path(
-            os.environ.get("CIUIC_BENCH_WORK", "/tmp/ciuic-gpu-bench"))
+        # A folder of its own within the one that is given.
+        self.work = pathlib.Path(os.environ.get(
+            "CIUIC_BENCH_WORK", tempfile.gettempdir())) / "ciuic-gpu-bench"
         shutil.rmtree(self.work, ignore_errors=True)
         shutil.copytree(self.pack / "bundles", self.work / "bundles")
         self.lines = []
