@@ -1,8 +1,8 @@
 """How lit finds and runs the .mlir and .test files of this folder.
 
 A RUN line may use %corpus (real inputs; `REQUIRES: corpus`), %source (the
-repository), %build (where it is built) and the tools of the build's bin folder, FileCheck, not and
-split-file.
+repository), %build (where it is built) and the tools of the build's bin folder,
+FileCheck, not and split-file.
 """
 import os
 import shutil

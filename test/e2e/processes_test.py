@@ -24,7 +24,8 @@ from harness import (
     write_text,
 )
 
-RUNNER = os.environ.get("CIUIC_TRAIN", str(ROOT / "build" / "bin" / "ciuic-train"))
+RUNNER = os.environ.get("CIUIC_TRAIN",
+                        str(ROOT / "build" / "bin" / "ciuic-train"))
 MPI_MODULE = pathlib.Path(RUNNER).parent.parent / "lib" / "libciuic_mpi.so"
 HAS_MPI = bool(shutil.which("mpirun")) and MPI_MODULE.exists()
 LIMIT = 300  # Seconds: a run that hangs fails.
@@ -227,7 +228,8 @@ class Processes(ScratchCase):
         self.run_one(job, "one", *options, "--export", self.path("a"))
         self.run_many(job, "two", 2, *options, "--export", self.path("b"))
         validations = [
-            [r for r in read_log(self.path(f"{n}.jsonl")) if "validation_loss" in r]
+            [r for r in read_log(self.path(f"{n}.jsonl"))
+             if "validation_loss" in r]
             for n in ("one", "two")
         ]
         self.assertEqual(len(validations[0]), 3)
@@ -333,9 +335,12 @@ class Processes(ScratchCase):
         other = self.bundle(3, devices=4, name="other")
         plain = self.command(job, "log")
         for name, second, code, says in (
-            ("seed", [*plain, "--seed", "5"], 1, ("the seed: it is 0", "5 in process 1")),
-            ("bundle", self.command(other, "log"), 1, ("the compiled program",)),
-            ("steps", [*plain, "--steps", "9"], 1, ("number of steps: it is 6", "9")),
+            ("seed", [*plain, "--seed", "5"], 1,
+             ("the seed: it is 0", "5 in process 1")),
+            ("bundle", self.command(other, "log"), 1,
+             ("the compiled program",)),
+            ("steps", [*plain, "--steps", "9"], 1,
+             ("number of steps: it is 6", "9")),
             ("data", [*plain, "--data", "nowhere"], 1, ("nowhere",)),
         ):
             if name == "steps":

@@ -19,12 +19,14 @@ from harness import (
     write_text,
 )
 
-RUNNER = os.environ.get("CIUIC_TRAIN", str(ROOT / "build" / "bin" / "ciuic-train"))
+RUNNER = os.environ.get("CIUIC_TRAIN",
+                        str(ROOT / "build" / "bin" / "ciuic-train"))
 
 
 def run(*arguments):
     command = [RUNNER, *map(str, arguments)]
-    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True,
+                             check=False)
     return Outcome(command, process)
 
 
