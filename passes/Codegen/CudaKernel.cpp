@@ -9,6 +9,8 @@
 #include "passes/Codegen/KernelText.h"
 #include "passes/Codegen/ProgramPrinter.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::codegen;

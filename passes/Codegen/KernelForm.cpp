@@ -4,6 +4,8 @@
 #include "passes/Codegen/KernelText.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::codegen;
@@ -13,6 +15,10 @@ static constexpr int64_t kWarpColumns = 1024;
 /// Vectors of a row that a thread holds at most.
 static constexpr unsigned kMostChunks = 4;
 static constexpr unsigned kMostWarpChunks = 8;
+/// Registers that a multiprocessor has, and those of a thread besides what it
+/// has of a row.
+static constexpr int64_t kRegisters = 65536;
+static constexpr int64_t kBusyRegisters = 32;
 /// What a thread does of a nest's outer loop at most, with the inner loop's
 /// own operands in registers.
 static constexpr unsigned kMostOuter = 4;
@@ -83,7 +89,7 @@ private:
   bool isRows();
   bool isNest();
   void chooseVector(Value induction, int64_t columns);
-  void chooseThreads();
+  void chooseThreads(Value induction);
   void readAlignments();
 
   /// Ops of `body` that compute indices or numbers, and neither load nor store.
@@ -290,7 +296,7 @@ bool Analysis::isRows() {
     }
   }
   chooseVector(first, result.columns);
-  chooseThreads();
+  chooseThreads(first);
   // A later pass has what an earlier one stored only if its thread holds it.
   if (result.loadsStored) {
     if (result.chunks == 0)
@@ -305,19 +311,33 @@ bool Analysis::isRows() {
 }
 
 /// Threads a row such that each holds few vectors of it and few are idle.
-void Analysis::chooseThreads() {
+void Analysis::chooseThreads(Value induction) {
+  // Of all that is loaded, bytes a column.
+  std::set<std::pair<const void *, Linear>> loaded;
+  int64_t bytes = 0;
+  for (const Access &access : accesses)
+    if (!access.isStore && access.element.of(induction) != 0 &&
+        loaded.insert({access.memref.getAsOpaquePointer(), access.element})
+            .second)
+      bytes +=
+          std::max<int64_t>(result.vector == 1 ? 4 : 0, bytesOf(access.memref));
+  auto fits = [&](unsigned threads, unsigned chunks) {
+    int64_t registers = kBusyRegisters + chunks * result.vector * bytes / 4;
+    return registers <= 255 && registers * threads <= kRegisters;
+  };
   unsigned vectors = llvm::divideCeil(result.columns, result.vector);
   if (result.columns <= kWarpColumns) {
     result.perRow = 32;
     result.chunks = llvm::divideCeil(vectors, 32u);
-    if (result.chunks > kMostWarpChunks)
-      result.chunks = 0; // Odd rows, whose vectors are of one column.
+    // Odd rows, whose vectors are of one column, are looped over.
+    if (result.chunks > kMostWarpChunks || !fits(result.threads, result.chunks))
+      result.chunks = 0;
     return;
   }
   unsigned best = ~0u;
   for (unsigned chunks = 1; chunks <= kMostChunks; ++chunks) {
     unsigned threads = llvm::alignTo(llvm::divideCeil(vectors, chunks), 32u);
-    if (threads > 1024 || threads < 64)
+    if (threads > 1024 || threads < 64 || !fits(threads, chunks))
       continue;
     // Idle lanes cost as much as their share. More than two vectors take the
     // registers of other blocks, more than 512 threads wait for many others.

@@ -33,7 +33,10 @@ Value KernelBuilder::real(double value) {
 }
 
 Value KernelBuilder::load(unsigned i, ValueRange indices) {
-  Value value = memref::LoadOp::create(builder, loc, memref(i), indices);
+  return extended(memref::LoadOp::create(builder, loc, memref(i), indices));
+}
+
+Value KernelBuilder::extended(Value value) {
   if (value.getType().getIntOrFloatBitWidth() < 32)
     value = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
   return value;

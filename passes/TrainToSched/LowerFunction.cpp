@@ -394,11 +394,24 @@ LogicalResult ProgramLowering::run() {
   planPointwise();
   planDestinations();
 
-  // Pointwise outputs wait for a neighbour of their shape to share a kernel.
-  SmallVector<Value> group;
+  // Pointwise outputs wait for a neighbour of their shape to share a kernel, or
+  // for a norm that needs them; a norm's gradient waits for those it goes into.
+  SmallVector<Value> group, beforeNorm;
+  train::RMSNormGradOp waiting;
   auto flush = [&]() {
-    LogicalResult result =
-        group.empty() ? success() : lowerPointwiseGroup(group);
+    LogicalResult result = success();
+    if (waiting) {
+      bool joined = joinsAfter(group, waiting.getDx());
+      result =
+          lowerRMSNormGrad(waiting, beforeNorm,
+                           joined ? ArrayRef<Value>(group) : ArrayRef<Value>());
+      waiting = {};
+      beforeNorm.clear();
+      if (joined)
+        group.clear();
+    }
+    if (succeeded(result) && !group.empty())
+      result = lowerPointwiseGroup(group);
     group.clear();
     return result;
   };
@@ -421,6 +434,24 @@ LogicalResult ProgramLowering::run() {
                           arith::ConstantOp, train::WriteOp>(op);
     if (isa<comm::UnpackOp, comm::ChunkOp>(op))
       makesTask = !placeOf(op.getOperand(0)); // A view of one of the group.
+    if (auto norm = dyn_cast<train::RMSNormOp>(op);
+        norm && !waiting && joinsBefore(group, norm.getX(), {norm.getX()})) {
+      if (failed(lowerRMSNorm(norm, group)))
+        return failure();
+      group.clear();
+      continue;
+    }
+    if (auto grad = dyn_cast<train::RMSNormGradOp>(op)) {
+      if (waiting ||
+          !joinsBefore(group, grad.getX(), {grad.getDy(), grad.getX()})) {
+        if (failed(flush()))
+          return failure();
+      }
+      beforeNorm = std::move(group);
+      group.clear();
+      waiting = grad;
+      continue;
+    }
     if (makesTask && failed(flush()))
       return failure();
     if (failed(lower(&op)))

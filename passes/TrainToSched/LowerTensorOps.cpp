@@ -99,8 +99,7 @@ LogicalResult ProgramLowering::lowerTensorOp(Operation *op) {
               write(grad.getResult())});
         return success();
       })
-      .Case([&](train::RMSNormOp norm) { return lowerRMSNorm(norm); })
-      .Case([&](train::RMSNormGradOp grad) { return lowerRMSNormGrad(grad); })
+      .Case([&](train::RMSNormOp norm) { return lowerRMSNorm(norm, {}); })
       .Case([&](train::RotaryOp rotary) { return lowerRotary(rotary); })
       .Default([](Operation *other) {
         return other->emitOpError() << "has no lowering to sched";

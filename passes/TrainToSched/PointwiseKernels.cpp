@@ -4,7 +4,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/TrainToSched/ProgramLowering.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace ciuic;
@@ -59,11 +59,9 @@ namespace {
 /// Emits scalar expressions for tensor values inside a kernel.
 struct Expressions {
   KernelBuilder &kernel;
-  /// Kernel inputs by value, in order of first use.
-  llvm::SetVector<Value> &roots;
   function_ref<bool(Value)> isRoot;
-  ValueRange indices;
-  llvm::DenseMap<Value, Value> made = llvm::DenseMap<Value, Value>();
+  function_ref<Value(Value)> load;
+  llvm::DenseMap<Value, Value> &made;
 
   Value emit(Value value) {
     if (Value known = made.lookup(value))
@@ -75,11 +73,8 @@ struct Expressions {
 
   Value emitNew(Value value) {
     OpBuilder &builder = kernel.builder;
-    if (isRoot(value)) {
-      unsigned index = std::distance(roots.begin(), llvm::find(roots, value));
-      return memref::LoadOp::create(builder, kernel.loc, kernel.memref(index),
-                                    indices);
-    }
+    if (isRoot(value))
+      return load(value);
     Operation *op = value.getDefiningOp();
     Type element = cast<ShapedType>(value.getType()).getElementType();
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
@@ -134,20 +129,41 @@ static void collect(Value value, function_ref<bool(Value)> isRoot,
     ops.insert(name);
 }
 
-LogicalResult ProgramLowering::lowerPointwiseGroup(ArrayRef<Value> outputs) {
-  llvm::DenseSet<Value> inside(outputs.begin(), outputs.end());
-  auto isRoot = [&](Value value) {
-    if (inside.contains(value))
+/// What a kernel that computes `outputs` loads.
+static auto rootsOf(ArrayRef<Value> outputs,
+                    const llvm::DenseSet<Value> &stored) {
+  return [outputs, &stored](Value value) {
+    if (llvm::is_contained(outputs, value))
       return false;
     Operation *op = value.getDefiningOp();
     return !op || !isPointwise(op) || stored.contains(value);
   };
-  llvm::SetVector<Value> roots;
-  llvm::SetVector<StringRef> ops;
+}
+
+PointwiseGroup ProgramLowering::collectGroup(ArrayRef<Value> outputs) const {
+  PointwiseGroup group;
+  group.outputs.assign(outputs.begin(), outputs.end());
   llvm::DenseSet<Value> seen;
   for (Value output : outputs)
-    collect(output, isRoot, roots, ops, seen);
+    collect(output, rootsOf(outputs, stored), group.roots, group.ops, seen);
+  return group;
+}
 
+std::string PointwiseGroup::name(unsigned most) const {
+  return llvm::join(ops.getArrayRef().take_front(most), "_");
+}
+
+Value ProgramLowering::emitScalar(KernelBuilder &kernel,
+                                  const PointwiseGroup &group, Value output,
+                                  function_ref<Value(Value)> load,
+                                  llvm::DenseMap<Value, Value> &made) const {
+  auto isRoot = rootsOf(group.outputs, stored);
+  return Expressions{kernel, isRoot, load, made}.emit(output);
+}
+
+LogicalResult ProgramLowering::lowerPointwiseGroup(ArrayRef<Value> outputs) {
+  PointwiseGroup group = collectGroup(outputs);
+  const llvm::SetVector<Value> &roots = group.roots;
   SmallVector<RankedTensorType> inputTypes, outputTypes;
   SmallVector<ViewAttr> views;
   for (Value root : roots) {
@@ -169,19 +185,24 @@ LogicalResult ProgramLowering::lowerPointwiseGroup(ArrayRef<Value> outputs) {
 
   ArrayRef<int64_t> shape = outputTypes.front().getShape();
   std::string kernelName = "fused";
-  for (StringRef op : ArrayRef(ops.getArrayRef()).take_front(5))
-    kernelName += ("_" + op).str();
+  if (!group.ops.empty())
+    kernelName += "_" + group.name(5);
   for (int64_t size : shape)
     kernelName += (size == shape.front() ? "_" : "x") + std::to_string(size);
 
   KernelBuilder kernel(builder.getContext(), kernelName, inputTypes,
                        outputTypes);
   auto emitAt = [&](ValueRange indices) {
-    Expressions expressions{kernel, roots, isRoot, indices};
+    llvm::DenseMap<Value, Value> made;
+    auto load = [&](Value root) -> Value {
+      unsigned index = std::distance(roots.begin(), llvm::find(roots, root));
+      return memref::LoadOp::create(kernel.builder, kernel.loc,
+                                    kernel.memref(index), indices);
+    };
     unsigned first = roots.size();
     for (auto [i, output] : llvm::enumerate(outputs))
       memref::StoreOp::create(kernel.builder, kernel.loc,
-                              expressions.emit(output),
+                              emitScalar(kernel, group, output, load, made),
                               kernel.memref(first + i), indices);
   };
   int64_t rows = 1, columns = 1;

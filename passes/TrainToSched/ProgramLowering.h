@@ -18,6 +18,7 @@
 #include "dialect/Sched/Sched.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace ciuic::sched {
@@ -77,6 +78,19 @@ private:
   llvm::StringMap<int64_t> nameCounts;
 };
 
+/// Pointwise values of one shape that one kernel computes.
+struct PointwiseGroup {
+  llvm::SmallVector<mlir::Value> outputs;
+  /// What it loads, in order of first use.
+  llvm::SetVector<mlir::Value> roots;
+  llvm::SetVector<llvm::StringRef> ops; ///< Their names, without casts.
+  /// "sigmoid_mulf": at most `most` of them.
+  std::string name(unsigned most) const;
+};
+
+struct KernelBuilder;
+class RowKernel;
+
 class ProgramLowering {
 public:
   ProgramLowering(ModuleLowering &shared, mlir::func::FuncOp function,
@@ -115,11 +129,29 @@ private:
   // PointwiseKernels.cpp
   void planPointwise();
   bool isStored(Value value) const;
+  PointwiseGroup collectGroup(llvm::ArrayRef<Value> outputs) const;
+  /// The scalar of `output`, one of `group`'s; `made` has those that are known.
+  Value emitScalar(KernelBuilder &kernel, const PointwiseGroup &group,
+                   Value output, llvm::function_ref<Value(Value)> load,
+                   llvm::DenseMap<Value, Value> &made) const;
   mlir::LogicalResult lowerPointwiseGroup(llvm::ArrayRef<Value> outputs);
 
   // RowKernels.cpp
-  mlir::LogicalResult lowerRMSNorm(train::RMSNormOp op);
-  mlir::LogicalResult lowerRMSNormGrad(train::RMSNormGradOp op);
+  mlir::LogicalResult lowerRMSNorm(train::RMSNormOp op,
+                                   llvm::ArrayRef<Value> before);
+  mlir::LogicalResult lowerRMSNormGrad(train::RMSNormGradOp op,
+                                       llvm::ArrayRef<Value> before,
+                                       llvm::ArrayRef<Value> after);
+  mlir::LogicalResult addInputs(Operation *op, llvm::ArrayRef<Value> inputs,
+                                llvm::ArrayRef<Value> computed,
+                                RowKernel &kernel);
+  /// Whether a row kernel over `x` may compute `group` before its own work,
+  /// which needs `wanted` of it.
+  bool joinsBefore(llvm::ArrayRef<Value> group, Value x,
+                   llvm::ArrayRef<Value> wanted) const;
+  /// Whether it may compute `group` from its result `dx`, and nothing else
+  /// wants that.
+  bool joinsAfter(llvm::ArrayRef<Value> group, Value dx) const;
   mlir::LogicalResult lowerRotary(train::RotaryOp op);
   void launch(Operation *op, llvm::StringRef name, KernelOp kernel,
               int64_t rows, int64_t columns, llvm::ArrayRef<ViewAttr> views);
@@ -191,6 +223,8 @@ struct KernelBuilder {
   mlir::Value real(double value); ///< An f32 constant.
   /// Loads an element and extends it to f32 if it is narrower.
   mlir::Value load(unsigned memref, mlir::ValueRange indices);
+  /// `value` in f32, if it is narrower.
+  mlir::Value extended(mlir::Value value);
   /// Rounds an f32 to the memref's element type and stores it.
   void store(mlir::Value value, unsigned memref, mlir::ValueRange indices);
   /// A loop over [begin, end) without results.

@@ -76,15 +76,15 @@ static float load(abi::DType dtype, const char *at) {
   return value;
 }
 
-/// What a rounding may change: a unit in the last place of the type, and of
-/// sums of terms of size 1.
+/// What a rounding may change: a unit in the last place of the type, of the
+/// result or of terms of size 1.
 static bool agree(abi::DType dtype, float a, float b) {
   if (a == b || (a != a && b != b))
     return true;
   float unit = dtype == abi::DType::BF16  ? 0x1p-7f
                : dtype == abi::DType::F16 ? 0x1p-10f
                                           : 0x1p-18f;
-  return std::fabs(a - b) <= unit * (std::fabs(a) + 0x1p-6f);
+  return std::fabs(a - b) <= unit * (std::fabs(a) + 1.0f);
 }
 
 namespace {

@@ -1,9 +1,9 @@
 """Prints a module whose lowering has every kind of emitted kernel.
 
 make_kernels.py DTYPE ROWSxCOLUMNS... : for each shape an elementwise chain, one
-with two results, a sum of three, a norm and its gradient, and a rotary
-embedding and its inverse where columns are whole heads of 4. Last, elementwise
-kernels of one dimension and of none.
+with two results, a sum of three, a norm and its gradient, alone and joined with
+sums, and a rotary embedding and its inverse where columns are whole heads of 4.
+Last, elementwise kernels of one dimension and of none.
 """
 import sys
 
@@ -66,6 +66,23 @@ def norm(tag, rows, columns):
     keep(f"%dx{tag}", x_type)
 
 
+def joined(tag, rows, columns):
+    """A norm of a sum, and its gradient between two sums: a kernel each."""
+    x_type, w_type = f"{rows}x{columns}x{dtype}", f"{columns}x{dtype}"
+    t, w_t = f"tensor<{x_type}>", f"tensor<{w_type}>"
+    a, b, c = (read(f"j{n}{tag}", x_type) for n in "abc")
+    w = read(f"jw{tag}", w_type)
+    h = op(f"jh{tag}", f"arith.addf {a}, {b} : {t}")
+    body.append(f"%jn{tag}, %jrstd{tag} = train.rms_norm {h}, {w} eps 1.0e-05 "
+                f": ({t}, {w_t}) -> ({t}, tensor<{rows}xf32>)")
+    keep(f"%jn{tag}", x_type)
+    dy = op(f"jdy{tag}", f"arith.addf {b}, {c} : {t}")
+    body.append(f"%jdx{tag}, %jdw{tag} = train.rms_norm_grad {dy}, {h}, {w}, "
+                f"%jrstd{tag} : ({t}, {t}, {w_t}, tensor<{rows}xf32>) -> "
+                f"({t}, {w_t})")
+    keep(op(f"js{tag}", f"arith.addf %jdx{tag}, {a} : {t}"), x_type)
+
+
 def rotary(tag, rows, columns, half):
     x_type = f"{rows}x{columns}x{dtype}"
     # Two sequences, or one if rows are odd.
@@ -84,6 +101,7 @@ for shape in shapes:
     tag = f"_{rows}_{columns}"
     elementwise(tag, f"{rows}x{columns}x{dtype}")
     norm(tag, rows, columns)
+    joined(tag, rows, columns)
     for half in (64, 24, 2):
         if columns % (2 * half) == 0:
             rotary(f"{tag}_{half}", rows, columns, half)
