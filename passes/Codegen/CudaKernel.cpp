@@ -149,8 +149,7 @@ CudaKernel::loadColumns(const Columns &columns,
     std::string from = elementText(load, columns);
     std::string value = columns.vector > 1
                             ? "loadVector<" + std::to_string(columns.vector) +
-                                  ">(" + memref + " + " +
-                                  (from == "i" ? from : "(" + from + ")") + ")"
+                                  ">(" + memref + " + " + bracketed(from) + ")"
                             : memref + "[" + from + "]";
     if (auto it = held.find(place); it != held.end()) {
       vectors[place] = it->second + "[c]" + (columns.vector > 1 ? "" : "[0]");
@@ -575,7 +574,9 @@ LogicalResult CudaKernel::printNest() {
   line() << "#pragma unroll\n";
   line() << "for (int part = 0; part < " << each << "; ++part) {\n";
   ++depth;
-  line() << "const " << indexType << " " << i << " = part * " << form.groups;
+  line() << "const " << indexType << " " << i << " = part";
+  if (form.groups > 1)
+    os << " * " << form.groups;
   if (form.groups > 1)
     os << " + " << quotient("unit", across) << " % " << form.groups;
   os << ";\n";
