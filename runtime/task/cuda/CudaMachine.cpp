@@ -134,8 +134,13 @@ Gpus::~Gpus() {
     queue->stop();
   if (shared.state.failed() && shared.nccl)
     shared.nccl->abort();
-  // Host functions on streams refer to queues and host tasks. Should a device
-  // not come to its end, the watch ends the process.
+  // Host functions on streams refer to queues and host tasks: devices must come
+  // to their end. After a failure they may not, and then the process does.
+  std::optional<ExitAfter> tooLate;
+  if (shared.state.failed())
+    tooLate.emplace(shared.settings.exitGrace,
+                    shared.state.status().str() +
+                        "\n  then: the devices have not come to their end");
   for (const CudaDevice &device : devices)
     if (cudaSetDevice(device.index) != cudaSuccess ||
         cudaDeviceSynchronize() != cudaSuccess)
@@ -200,8 +205,13 @@ Status Gpus::prepare() {
   }
   shared.state.onFailure([this] {
     shared.hostTasks->letGo();
-    if (shared.nccl)
-      shared.nccl->abort();
+    if (!shared.nccl)
+      return;
+    // Over a network that is gone this may not end either.
+    ExitAfter tooLate(shared.settings.exitGrace,
+                      shared.state.status().str() +
+                          "\n  then: NCCL's communicators were not aborted");
+    shared.nccl->abort();
   });
   CIUIC_TRY_ASSIGN(
       shared.watch,

@@ -15,8 +15,8 @@ struct CudaSettings {
   /// one box, each has its own.
   int firstDevice = 0;
   bool tf32 = false; ///< Products of f32 may round their inputs to TF32.
-  /// After a collective's timeout: seconds until the process is ended from
-  /// within, if it does not end by itself.
+  /// After a failure, a collective's timeout say: seconds until the process is
+  /// ended from within, if it does not end by itself.
   double exitGrace = 30;
   std::string cudnn = {}; ///< The library; empty: the usual one.
 };

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 #include <functional>
 #include <nccl.h>
+#include <unistd.h>
 
 namespace ciuic::rt::test {
 namespace {
@@ -231,6 +232,35 @@ TEST(FailureTest, KernelsThatFailLaterAreSaid) {
   Status status = gpus.machine->wait();
   expectSays(status, {"cudaError", "\"p\"", "rank 0"});
   EXPECT_EQ(status.exitCode(), 3);
+}
+
+/// Fails, and leaves a stream that never ends.
+int launchForever(const abi::CudaLaunch &launch) {
+  auto wait = [](void *) {
+    while (true)
+      pause();
+  };
+  cudaLaunchHostFunc(static_cast<cudaStream_t>(launch.stream), wait, nullptr);
+  return cudaErrorInvalidConfiguration;
+}
+
+// Where a device does not come to its end after a failure, the process ends all
+// the same, with what failed.
+TEST(FailureTest, EndsThoughADeviceDoesNot) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto run = [] {
+    TestBundle test(1);
+    abi::View x = test.view("x", 1, 4);
+    TaskOptions options;
+    options.launch = launchForever;
+    add(test.program("p"), "model.norm", TaskKind::Launch, {x}, options);
+    onhost::Settings settings = devicesOf(1, 1);
+    Gpus gpus(test, {}, &settings, {.exitGrace = 0.2});
+    if (gpus.status.ok() && gpus.machine->run("p").ok())
+      (void)gpus.machine->wait();
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(3),
+              "error: .*model.norm.*\n.*not come to their end within 0.2 s");
 }
 
 // A host task that fails ends the run with its name and rank.
