@@ -248,6 +248,14 @@ void Meeting::refuse(const Status &status) {
 Status Meeting::lead() {
   CIUIC_TRY_ASSIGN(std::vector<Address> addresses,
                    resolve(place.host, place.port));
+  // On its own machine a name may stand for a loopback address alone, as
+  // Debian writes it into /etc/hosts: others would look elsewhere.
+  if (isMachineName(place.host) &&
+      std::all_of(
+          addresses.begin(), addresses.end(),
+          [](const Address &address) { return address.isLoopback(); })) {
+    CIUIC_TRY_ASSIGN(addresses, resolve("0.0.0.0", place.port));
+  }
   // The address may be that of a gateway: then any of this machine's.
   Status first;
   for (const Address &address : addresses) {

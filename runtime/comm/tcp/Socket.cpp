@@ -38,6 +38,14 @@ void Address::setPort(uint16_t port) {
     reinterpret_cast<sockaddr_in &>(storage).sin_port = htons(port);
 }
 
+bool Address::isLoopback() const {
+  if (storage.ss_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(
+        &reinterpret_cast<const sockaddr_in6 &>(storage).sin6_addr);
+  const auto &in = reinterpret_cast<const sockaddr_in &>(storage);
+  return storage.ss_family == AF_INET && ntohl(in.sin_addr.s_addr) >> 24 == 127;
+}
+
 std::string Address::str() const {
   char host[NI_MAXHOST] = "?";
   (void)getnameinfo(reinterpret_cast<const sockaddr *>(&storage), length, host,
@@ -153,6 +161,11 @@ Result<std::vector<Address>> resolve(const std::string &host, uint16_t port) {
   if (addresses.empty())
     return Status::machine("the host \"" + host + "\" has no address");
   return addresses;
+}
+
+bool isMachineName(const std::string &host) {
+  return host != "localhost" && host.find(':') == std::string::npos &&
+         host.find_first_not_of("0123456789.") != std::string::npos;
 }
 
 static Socket open(const Address &address) {

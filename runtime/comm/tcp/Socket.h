@@ -31,6 +31,7 @@ struct Address {
 
   uint16_t port() const;
   void setPort(uint16_t port);
+  bool isLoopback() const;
   std::string str() const; ///< "10.0.0.2:29500"
 };
 
@@ -70,6 +71,10 @@ private:
 
 /// The addresses of a host, at least one.
 Result<std::vector<Address>> resolve(const std::string &host, uint16_t port);
+
+/// Whether `host` names a machine and is no "localhost", nor an address in
+/// digits.
+bool isMachineName(const std::string &host);
 
 /// Listens at `address`; port 0: any that is free. Code::Machine says whether
 /// the port is in use.

@@ -368,6 +368,30 @@ TEST(TcpGroupTest, RefusesAnotherProgram) {
   expectSays(status, Code::Machine, "is another program");
 }
 
+// A machine's name may be that of a loopback address on the machine itself:
+// process 0 is then reached at its other addresses too.
+TEST(TcpGroupTest, NameThatIsALoopbackAddress) {
+  uint16_t port = freePort();
+  Status status;
+  std::thread leader([&] {
+    // A name by its form, which stands for 127.0.0.1 everywhere.
+    auto group = joinByTcp({0, 2, "0x7f000001", port}, {20, 20});
+    status = group.ok() ? (*group)->barrier() : group.takeStatus();
+  });
+  auto group = joinByTcp({1, 2, "127.0.0.2", port}, {20, 20});
+  EXPECT_TRUE(group.ok() && (*group)->barrier().ok());
+  leader.join();
+  EXPECT_TRUE(status.ok()) << status.str();
+}
+
+// Addresses and localhost are taken as they are.
+TEST(TcpGroupTest, Names) {
+  for (const char *name : {"box1", "node-0.cluster", "0x7f000001"})
+    EXPECT_TRUE(isMachineName(name)) << name;
+  for (const char *name : {"localhost", "10.0.0.2", "127.0.0.1", "::1"})
+    EXPECT_FALSE(isMachineName(name)) << name;
+}
+
 // A host that there is not is named.
 TEST(TcpGroupTest, UnknownHost) {
   Status status =
