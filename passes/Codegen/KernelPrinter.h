@@ -15,10 +15,11 @@ namespace ciuic::codegen {
 
 enum class Language {
   Cpp,  ///< A function over a range of rows; loops vectorise.
-  Cuda, ///< A `__global__` function: a block a row, threads along loops.
+  Cuda, ///< A `__global__` function and its launcher: see KernelForm.h.
 };
 
-/// Prints `kernel` as one function named after it. Emits an error at the op
+/// Prints `kernel` as one function named after it, and for CUDA another one,
+/// `launch_<name>`, that enqueues it for a task. Emits an error at the op
 /// that has no form in `language`.
 llvm::LogicalResult printKernel(sched::KernelOp kernel, Language language,
                                 llvm::raw_ostream &os);
