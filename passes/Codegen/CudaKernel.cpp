@@ -123,7 +123,9 @@ void CudaKernel::planHeld() {
     if (registers + more > most && !(use.stored && use.again))
       return false;
     registers += more;
-    held[use.place] = fresh(names.lookup(use.memref) + "_held");
+    std::string name = fresh(names.lookup(use.memref) + "_held");
+    held[use.place] = name;
+    heldArrays.push_back({use.memref, name});
     return true;
   };
   for (Use &use : uses)
@@ -194,10 +196,9 @@ LogicalResult CudaKernel::printRows() {
   line() << "const " << indexType << " lane = threadIdx.x"
          << (isWarp ? " % 32" : "") << ";\n";
   // What a thread holds of each row, or of all rows.
-  for (const auto &[place, name] : held)
-    line() << "Vector<" << typeOf(Value::getFromOpaquePointer(place.first))
-           << ", " << form.vector << "> " << name << "[" << form.chunks
-           << "];\n";
+  for (const auto &[memref, name] : heldArrays)
+    line() << "Vector<" << typeOf(memref) << ", " << form.vector << "> " << name
+           << "[" << form.chunks << "];\n";
   if (!heldAcrossRows.empty()) {
     line() << "// The same for all rows.\n";
     openChunks("j");

@@ -91,6 +91,9 @@ private:
   llvm::DenseSet<Value> moving; ///< Memrefs whose element depends on a loop.
   /// Values that a thread keeps between passes, by place: their array.
   std::map<Place, std::string> held;
+  /// Their memrefs and arrays in the order in which they are declared: that of
+  /// `held` is by address, another one in each run.
+  llvm::SmallVector<std::pair<Value, std::string>> heldArrays;
   int64_t rowRegisters = 0; ///< Of a thread, for what it loads of a row.
   /// Those that are one for all rows, and a load of each.
   llvm::SmallVector<std::pair<std::string, mlir::memref::LoadOp>>
