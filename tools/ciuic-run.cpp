@@ -247,7 +247,7 @@ static Status runModule(Run &run) {
   if (lossFile == "-")
     llvm::outs() << log;
   else if (!lossFile.empty())
-    CIUIC_TRY(rt::writeTextFile(lossFile, log));
+    CIUIC_TRY(rt::writeOutputFile(lossFile, log));
   if (!gradientFile.empty())
     CIUIC_TRY(saveGradients(run));
   if (outputFile.empty() && watchNames.empty())

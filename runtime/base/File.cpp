@@ -200,6 +200,35 @@ Status writeTextFile(const std::string &path, std::string_view text) {
   return file.commit();
 }
 
+/// Writes into the device or pipe at `path`. A pipe that nobody reads is an
+/// error, not a wait.
+static Status writeInto(const std::string &path, std::string_view text) {
+  Descriptor guard{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)};
+  int flags = guard.value < 0 ? -1 : ::fcntl(guard.value, F_GETFL);
+  if (flags < 0 || ::fcntl(guard.value, F_SETFL, flags & ~O_NONBLOCK) != 0)
+    return outputError(path, "write", errno);
+  while (!text.empty()) {
+    ssize_t n = ::write(guard.value, text.data(), text.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return outputError(path, "write", errno);
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Status writeOutputFile(const std::string &path, std::string_view text) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
+    return writeTextFile(path, text);
+  if (!S_ISREG(info.st_mode))
+    return writeInto(path, text);
+  std::error_code error;
+  std::string file = std::filesystem::canonical(path, error).string();
+  return writeTextFile(error ? path : file, text);
+}
+
 //===----------------------------------------------------------------------===//
 // Folders
 //===----------------------------------------------------------------------===//

@@ -84,6 +84,10 @@ private:
 /// Replaces the file at `path` by `text`, or leaves it as it was.
 Status writeTextFile(const std::string &path, std::string_view text);
 
+/// The same for a path that a user named: a device or a pipe there is written
+/// into, and of a link the file it leads to is replaced.
+Status writeOutputFile(const std::string &path, std::string_view text);
+
 /// Makes the folder, and those above it.
 Status makeFolder(const std::string &path);
 

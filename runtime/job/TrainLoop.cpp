@@ -430,9 +430,9 @@ Status Trainer::finish() {
     log->note("exported " + options.exportFolder);
   }
   if (!options.profile.empty() && isFirst())
-    CIUIC_TRY(
-        writeTextFile(options.profile,
-                      printProfile(job->bundle(), job->devices().taskTimes())));
+    CIUIC_TRY(writeOutputFile(
+        options.profile,
+        printProfile(job->bundle(), job->devices().taskTimes())));
   result.steps = done;
   result.skipped = skipped;
   return log->totals(memoryRecord(), job->devices());

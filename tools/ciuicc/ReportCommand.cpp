@@ -18,7 +18,7 @@ int tool::runReport(const std::string &bundle, const std::string &output) {
   auto page = reportPage(*plan, *facts);
   if (!page.ok())
     return report(page.takeStatus());
-  if (rt::Status status = rt::writeTextFile(output, *page); !status.ok())
+  if (rt::Status status = rt::writeOutputFile(output, *page); !status.ok())
     return report(status);
   std::printf("%s: %.1f MB; open it in a browser\n", output.c_str(),
               static_cast<double>(page->size()) / 1e6);

@@ -6,7 +6,9 @@
 
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace ciuic::rt;
 using namespace ciuic::rt::test;
@@ -52,6 +54,35 @@ TEST(File, AtomicReplacement) {
   ASSERT_OK(writeTextFile(path, "new"));
   EXPECT_EQ(readFile(path), "new");
   EXPECT_EQ(folder.names(), std::set<std::string>{"file"});
+}
+
+// An output goes into the pipe that its path names, which stays a pipe; one
+// without a reader is an error.
+TEST(File, OutputIntoPipe) {
+  TemporaryFolder folder;
+  std::string path = folder.path("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  Status status = writeOutputFile(path, "text");
+  EXPECT_EQ(status.code(), Code::Machine);
+  EXPECT_NE(status.str().find("pipe: cannot write"), std::string::npos);
+  int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_OK(writeOutputFile(path, "text"));
+  char text[8];
+  EXPECT_EQ(read(reader, text, sizeof(text)), 4);
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo(path));
+  EXPECT_EQ(folder.names(), std::set<std::string>{"pipe"});
+}
+
+// An output through a link replaces the file that it leads to.
+TEST(File, OutputThroughLink) {
+  TemporaryFolder folder;
+  std::string file = folder.write("file", "old");
+  fs::create_symlink("file", folder.path("link"));
+  EXPECT_OK(writeOutputFile(folder.path("link"), "new"));
+  EXPECT_EQ(readFile(file), "new");
+  EXPECT_TRUE(fs::is_symlink(folder.path("link")));
 }
 
 // Pieces may be written in any order.
