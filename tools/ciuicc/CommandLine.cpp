@@ -106,7 +106,10 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--arch", c.architectures,
                  "GPUs that a bundle for CUDA is made for, such as "
-                 "sm_80,sm_90a; default sm_80");
+                 "sm_80,sm_90a; default sm_80")
+      ->check([](const std::string &text) {
+        return text.empty() ? std::string("names no GPU") : std::string();
+      });
   app.add_option("--dump", c.dump, "Write the IR of each phase to this folder");
   app.add_option("--remarks", c.remarks,
                  "Print what passes decided; a regular expression of "
