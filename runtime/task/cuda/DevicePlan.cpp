@@ -2,6 +2,7 @@
 #include "runtime/task/cuda/DevicePlan.h"
 
 #include "runtime/kernels/host/Operation.h"
+#include "runtime/task/cuda/PlanGraphs.h"
 
 #include <algorithm>
 
@@ -38,6 +39,8 @@ public:
     groupHostTasks();
     for (uint32_t n = 0; n < nodes.size(); ++n)
       emit(n);
+    if (options.graphs)
+      cutGraphs(plan_, lanes);
     plan_.waits = static_cast<uint32_t>(std::count_if(
         plan_.steps.begin(), plan_.steps.end(), [](const PlanStep &step) {
           return step.kind == PlanStep::Kind::Wait;
@@ -72,14 +75,9 @@ private:
 
   void makeNodes() {
     uint32_t ranks = options.ranks;
-    uint32_t compute = static_cast<uint32_t>(abi::Stream::Compute);
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      std::vector<uint32_t> before;
-      if (options.joined && rank > 0)
-        before.push_back(last[compute]);
-      uint32_t start =
-          append(Node::Kind::Start, 0, rank, laneOf(rank, abi::Stream::Compute),
-                 std::move(before));
+      uint32_t start = append(Node::Kind::Start, 0, rank,
+                              laneOf(rank, abi::Stream::Compute), {});
       for (uint32_t s = 0; s < abi::kStreams; ++s)
         last[rank * abi::kStreams + s] = start;
     }
@@ -104,14 +102,9 @@ private:
                      std::move(before)));
       }
     }
-    // The first rank last: if joined, its end is that of all.
-    for (uint32_t i = 0; i < ranks; ++i) {
-      uint32_t rank = ranks - 1 - i;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
       std::vector<uint32_t> before(last.begin() + rank * abi::kStreams,
                                    last.begin() + (rank + 1) * abi::kStreams);
-      if (options.joined && rank == 0)
-        for (uint32_t other = 1; other < ranks; ++other)
-          before.push_back(last[laneOf(other, abi::Stream::Compute)]);
       last[laneOf(rank, abi::Stream::Compute)] =
           append(Node::Kind::End, 0, rank, laneOf(rank, abi::Stream::Compute),
                  std::move(before));

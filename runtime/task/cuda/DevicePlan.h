@@ -39,6 +39,7 @@ struct PlanStep {
     Wait,    ///< index: event.
     Release, ///< index: stretch. The lane's host tasks may run now.
     Await,   ///< index: stretch. The lane goes on when they are done.
+    Graph,   ///< index: graph. Its launch on the lane stands for its steps.
   };
   Kind kind;
   uint32_t lane;
@@ -47,9 +48,19 @@ struct PlanStep {
   uint32_t rank;
 };
 
+/// Steps that can be captured from the lane of their Graph step, which they
+/// follow: other lanes start after it and end before it, and what they have
+/// done before and will do later is ordered outside. Enqueued one by one they
+/// do the same.
+struct PlanGraph {
+  uint32_t begin, end; ///< Steps.
+  uint32_t tasks;      ///< Among them.
+};
+
 struct DevicePlan {
   std::vector<PlanStep> steps;
   std::vector<HostStretch> stretches;
+  std::vector<PlanGraph> graphs;
   uint32_t events = 0; ///< Each is recorded once.
   uint32_t waits = 0;  ///< Steps of that kind.
 };
@@ -63,9 +74,8 @@ struct PlanOptions {
   uint32_t ranks = 1; ///< On the device.
   /// Collectives are one task of all ranks, on the lane of the first.
   bool sharedCollectives = false;
-  /// All lanes start after the first rank's start and end before its end, so
-  /// that the program can be captured from one stream.
-  bool joined = false;
+  /// Stretches without host tasks can be captured.
+  bool graphs = false;
 };
 
 /// `program` has passed checkBundle.

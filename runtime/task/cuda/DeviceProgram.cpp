@@ -12,8 +12,9 @@
 namespace ciuic::rt {
 
 DeviceProgram::~DeviceProgram() {
-  if (graph && cudaGraphExecDestroy(graph) != cudaSuccess)
-    cudaGetLastError();
+  for (cudaGraphExec_t graph : graphs)
+    if (graph && cudaGraphExecDestroy(graph) != cudaSuccess)
+      cudaGetLastError();
 }
 
 std::string nameTask(const abi::Bundle &bundle, const abi::Program &program,
@@ -45,8 +46,9 @@ public:
     PlanOptions options;
     options.ranks = context.ranks.count;
     options.sharedCollectives = !shared.nccl;
-    options.joined = shared.options.cuda.graphs;
+    options.graphs = shared.options.cuda.graphs && !shared.isTimed();
     program->plan = planProgram(records, options);
+    program->graphs.resize(program->plan.graphs.size());
     for (const PlanStep &step : program->plan.steps)
       if (step.kind == PlanStep::Kind::Run) {
         auto made = prepareTask(step.index, context.ranks.first + step.rank);

@@ -58,7 +58,7 @@ struct DeviceProgram {
   std::vector<uint32_t>
       awaited; ///< What a chain's flag will be, one a stretch.
   bool hasRun = false;
-  cudaGraphExec_t graph = nullptr;
+  std::vector<cudaGraphExec_t> graphs; ///< One a graph; null: not captured.
 
   ~DeviceProgram();
 };

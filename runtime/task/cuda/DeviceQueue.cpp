@@ -151,56 +151,66 @@ Status DeviceQueue::beginProgram(uint32_t index) {
   current = programs[index].get();
   nextStep = nextTask = 0;
   // The first run is not captured: libraries load then what they need.
-  bool captured = shared.options.cuda.graphs && !shared.isTimed() &&
-                  current->plan.stretches.empty() && current->hasRun;
+  replaying = current->hasRun;
   current->hasRun = true;
-  if (!captured)
-    return goOn();
-  if (!current->graph)
-    CIUIC_TRY(capture());
-  // What was copied for other ranks lies on their compute streams.
-  for (uint32_t row = 1; row < ranks.count; ++row) {
-    CIUIC_TRY_CUDA(cudaEventRecord, rows[row].end.get(), computeOf(row));
-    CIUIC_TRY_CUDA(cudaStreamWaitEvent, computeOf(0), rows[row].end.get(), 0);
-  }
-  // Within a graph no collective can be watched by itself.
-  CIUIC_TRY(shared.watch->begin(ranks.first - shared.ranks.first,
-                                current->records->name, nullptr, computeOf(0),
-                                /*timed=*/true));
-  hostaccess::label(computeOf(0), current->records->name);
-  CIUIC_TRY(
-      toStatus(cudaGraphLaunch(current->graph, computeOf(0)), "cudaGraphLaunch")
-          .during([&] {
-            return "starting program " + quote(current->records->name) +
-                   " of rank " + std::to_string(ranks.first);
-          }));
-  CIUIC_TRY(shared.watch->end(ranks.first - shared.ranks.first, computeOf(0)));
-  for (PreparedTask &task : current->tasks)
-    ++counts[static_cast<size_t>(task.task->kind)];
-  // The compute streams of other ranks follow that of the first.
-  CIUIC_TRY_CUDA(cudaEventRecord, rows[0].end.get(), computeOf(0));
-  for (uint32_t row = 1; row < ranks.count; ++row)
-    CIUIC_TRY_CUDA(cudaStreamWaitEvent, computeOf(row), rows[0].end.get(), 0);
-  return endProgram();
+  return goOn();
 }
 
-Status DeviceQueue::capture() {
-  CIUIC_TRY_CUDA(cudaStreamBeginCapture, computeOf(0),
-                 cudaStreamCaptureModeThreadLocal);
+Status DeviceQueue::launch(const PlanStep &step) {
+  const PlanGraph &graph = current->plan.graphs[step.index];
+  cudaStream_t stream = lanes[step.lane].get();
+  uint32_t rank = ranks.first + step.lane / abi::kStreams;
+  if (!current->graphs[step.index])
+    CIUIC_TRY(capture(step));
+  // Within a graph no collective can be watched by itself.
+  CIUIC_TRY(shared.watch->begin(rank - shared.ranks.first,
+                                current->records->name, nullptr, stream,
+                                /*timed=*/true));
+  hostaccess::label(stream, current->records->name);
+  CIUIC_TRY(toStatus(cudaGraphLaunch(current->graphs[step.index], stream),
+                     "cudaGraphLaunch")
+                .during([&] {
+                  return "starting a graph of program " +
+                         quote(current->records->name) + " on rank " +
+                         std::to_string(rank);
+                }));
+  CIUIC_TRY(shared.watch->end(rank - shared.ranks.first, stream));
+  for (uint32_t i = 0; i < graph.tasks; ++i)
+    ++counts[static_cast<size_t>(current->tasks[nextTask++].task->kind)];
+  nextStep = graph.end;
+  return {};
+}
+
+Status DeviceQueue::capture(const PlanStep &step) {
+  const PlanGraph &planned = current->plan.graphs[step.index];
+  cudaStream_t stream = lanes[step.lane].get();
+  auto during = [&] {
+    return "capturing program " + quote(current->records->name);
+  };
+  CIUIC_TRY(
+      toStatus(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+               "cudaStreamBeginCapture")
+          .during(during));
   capturing = true;
-  Status status = goOn();
+  size_t firstTask = nextTask;
+  Status status;
+  // If others fail meanwhile, it does not come to its end.
+  for (uint32_t i = planned.begin;
+       i < planned.end && status.ok() && !shared.state.failed(); ++i)
+    status = enqueue(current->plan.steps[i]);
+  nextTask = firstTask;
   capturing = false;
   cudaGraph_t graph = nullptr;
-  cudaError_t ended = cudaStreamEndCapture(computeOf(0), &graph);
+  cudaError_t ended = cudaStreamEndCapture(stream, &graph);
   CIUIC_TRY(std::move(status));
   Status made = toStatus(ended, "cudaStreamEndCapture");
   if (made.ok())
-    made = toStatus(cudaGraphInstantiate(&current->graph, graph, 0),
-                    "cudaGraphInstantiate");
+    made =
+        toStatus(cudaGraphInstantiate(&current->graphs[step.index], graph, 0),
+                 "cudaGraphInstantiate");
   if (graph && cudaGraphDestroy(graph) != cudaSuccess)
     cudaGetLastError();
-  return std::move(made).during(
-      [&] { return "capturing program " + quote(current->records->name); });
+  return std::move(made).during(during);
 }
 
 Status DeviceQueue::goOn() {
@@ -210,37 +220,40 @@ Status DeviceQueue::goOn() {
     if (shared.state.failed())
       return {};
     const PlanStep &step = steps[nextStep++];
-    if (step.kind != PlanStep::Kind::Run) {
-      CIUIC_TRY(enqueueStep(step).during([&] {
-        std::string before =
-            nextTask < current->tasks.size()
-                ? "before " + quote(current->tasks[nextTask].task->name) + " "
-                : "";
-        return "ordering the streams of rank " +
-               std::to_string(ranks.first + step.lane / abi::kStreams) + " " +
-               before + "in program " + quote(current->records->name);
-      }));
-      if (suspended)
-        return {};
-      continue;
-    }
-    PreparedTask &task = current->tasks[nextTask++];
-    Status status = runTask(task, lanes[step.lane].get());
-    if (!status.ok())
-      return std::move(status).during([&] {
-        return "running " +
-               nameTask(shared.bundle, *current->records, *task.task,
-                        task.rank) +
-               ", of program " + quote(current->records->name);
-      });
+    if (step.kind == PlanStep::Kind::Graph && replaying)
+      CIUIC_TRY(launch(step));
+    else
+      CIUIC_TRY(enqueue(step));
+    if (suspended)
+      return {};
   }
-  return capturing ? Status() : endProgram();
+  return endProgram();
+}
+
+Status DeviceQueue::enqueue(const PlanStep &step) {
+  if (step.kind != PlanStep::Kind::Run)
+    return enqueueStep(step).during([&] {
+      std::string before =
+          nextTask < current->tasks.size()
+              ? "before " + quote(current->tasks[nextTask].task->name) + " "
+              : "";
+      return "ordering the streams of rank " +
+             std::to_string(ranks.first + step.lane / abi::kStreams) + " " +
+             before + "in program " + quote(current->records->name);
+    });
+  PreparedTask &task = current->tasks[nextTask++];
+  return runTask(task, lanes[step.lane].get()).during([&] {
+    return "running " +
+           nameTask(shared.bundle, *current->records, *task.task, task.rank) +
+           ", of program " + quote(current->records->name);
+  });
 }
 
 Status DeviceQueue::enqueueStep(const PlanStep &step) {
   cudaStream_t stream = lanes[step.lane].get();
   switch (step.kind) {
   case PlanStep::Kind::Run:
+  case PlanStep::Kind::Graph:
     return {};
   case PlanStep::Kind::Record:
     CIUIC_TRY_CUDA(cudaEventRecord, events[step.index].get(), stream);

@@ -83,11 +83,15 @@ private:
   Status beginProgram(uint32_t index);
   /// Enqueues steps until the end or until host tasks must be done first.
   Status goOn();
+  /// Enqueues one and names it if it fails.
+  Status enqueue(const PlanStep &step);
   Status enqueueStep(const PlanStep &step);
   Status runTask(PreparedTask &task, cudaStream_t stream);
   Status endProgram();
   Status endOnRank(uint32_t row);
-  Status capture();
+  /// For a Graph step, in place of what follows it.
+  Status launch(const PlanStep &step);
+  Status capture(const PlanStep &step);
   cudaStream_t computeOf(uint32_t row) const {
     return lanes[laneOf(row, abi::Stream::Compute)].get();
   }
@@ -113,6 +117,7 @@ private:
   // The thread's own.
   DeviceProgram *current = nullptr;
   size_t nextStep = 0, nextTask = 0;
+  bool replaying = false; ///< The current program's graphs.
   bool capturing = false;
   uint32_t suspendedRank = 0, suspendedValue = 0;
   bool suspended = false;

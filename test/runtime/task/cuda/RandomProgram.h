@@ -20,7 +20,10 @@ public:
   static constexpr int64_t chunk = 3;
   static constexpr int buffersPerArena = 4;
 
-  RandomProgram(uint32_t ranks, uint32_t seed, uint32_t tasks, bool hostTasks)
+  /// One of `hostEvery` host steps is kept, the others are steps of devices;
+  /// 0: none.
+  RandomProgram(uint32_t ranks, uint32_t seed, uint32_t tasks,
+                uint32_t hostEvery)
       : test(ranks), ranks(ranks), random(seed) {
     for (int i = 0; i < buffersPerArena; ++i) {
       views.push_back(makeView(i, abi::Arena::Device));
@@ -28,7 +31,7 @@ public:
     }
     auto &program = test.program("p");
     for (uint32_t t = 0; t < tasks; ++t)
-      addTask(program, hostTasks);
+      addTask(program, hostEvery);
   }
 
   /// Values of [rank][view][element].
@@ -81,11 +84,12 @@ private:
     return view;
   }
 
-  void addTask(TestBundle::ProgramTables &program, bool hostTasks) {
+  void addTask(TestBundle::ProgramTables &program, uint32_t hostEvery) {
     using abi::Arena, abi::Stream, abi::TaskKind;
     Action action{static_cast<What>(random() % 6), pick(Arena::Device),
                   pick(Arena::Device), static_cast<int64_t>(random() % 16)};
-    if (!hostTasks && action.what == What::HostStep)
+    if (action.what == What::HostStep &&
+        (hostEvery == 0 || ++hostSteps % hostEvery != 0))
       action.what = What::Step;
     TaskOptions options;
     TaskKind kind = TaskKind::Launch;
@@ -211,6 +215,7 @@ private:
 
   const uint32_t ranks;
   std::mt19937 random;
+  uint32_t hostSteps = 0;
   std::deque<std::string> names;
   std::vector<Action> actions;
   std::vector<int64_t> writers;

@@ -1,5 +1,5 @@
 //===- device_plan_test.cpp - Order and waits of a device's steps ---------===//
-#include "runtime/task/cuda/DevicePlan.h"
+#include "runtime/task/cuda/PlanGraphs.h"
 #include "test/runtime/task/TestProgram.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 namespace ciuic::rt::test {
 namespace {
@@ -16,17 +17,27 @@ using abi::TaskKind;
 using Kind = PlanStep::Kind;
 
 /// What a plan orders: for each (task, rank), all (task, rank) that are done
-/// before it begins. A task of all ranks is that of each.
+/// before it begins. A task of all ranks is that of each. If `replayed`, within
+/// graphs lanes know only what they wait for there, and of a graph's events and
+/// lanes nothing is left after it but its own lane.
 class Ordered {
 public:
   using Place = std::pair<uint32_t, uint32_t>;
 
   Ordered(const DevicePlan &plan, const abi::Program &program, uint32_t ranks,
-          bool shared) {
-    std::vector<std::set<Place>> done(ranks * abi::kStreams);
-    std::map<uint32_t, std::set<Place>> recorded;
+          bool shared, bool replayed = false) {
+    std::vector<std::set<Place>> done(ranks * abi::kStreams), outside;
+    std::map<uint32_t, std::set<Place>> recorded, recordedOutside;
     std::map<uint32_t, bool> released;
-    for (const PlanStep &step : plan.steps) {
+    uint32_t graphEnd = 0, graphLane = 0;
+    for (uint32_t at = 0; at < plan.steps.size(); ++at) {
+      const PlanStep &step = plan.steps[at];
+      if (graphEnd != 0 && at == graphEnd) {
+        outside[graphLane] = done[graphLane];
+        done = outside;
+        recorded = recordedOutside;
+        graphEnd = 0;
+      }
       std::set<Place> &lane = done[step.lane];
       switch (step.kind) {
       case Kind::Run: {
@@ -65,6 +76,18 @@ public:
           lane.insert({task, stretch.rank});
         break;
       }
+      case Kind::Graph:
+        EXPECT_EQ(plan.graphs[step.index].begin, at + 1);
+        if (!replayed)
+          break;
+        graphEnd = plan.graphs[step.index].end;
+        graphLane = step.lane;
+        outside = done;
+        for (uint32_t other = 0; other < done.size(); ++other)
+          if (other != graphLane)
+            done[other].clear();
+        recordedOutside = std::exchange(recorded, {});
+        break;
       }
     }
     for (uint32_t r = 0; r < ranks; ++r)
@@ -82,7 +105,8 @@ public:
 
 /// A program of random tasks on random streams with random waits.
 struct RandomProgram {
-  RandomProgram(uint32_t seed, uint32_t tasks) : test(1) {
+  RandomProgram(uint32_t seed, uint32_t tasks, uint32_t hostShare = 6)
+      : test(1) {
     std::mt19937 random(seed);
     abi::View view = test.scalar("x");
     auto &program = test.program("p");
@@ -90,6 +114,8 @@ struct RandomProgram {
       TaskOptions options;
       TaskKind kind = TaskKind::Zero;
       options.stream = static_cast<Stream>(random() % abi::kStreams);
+      if (options.stream == Stream::Host && random() % 6 >= hostShare)
+        options.stream = Stream::Compute;
       if (random() % 4 == 0 && options.stream != Stream::Host) {
         kind = TaskKind::AllReduce;
         options.stream = random() % 2 ? Stream::Gather : Stream::Reduce;
@@ -106,7 +132,8 @@ struct RandomProgram {
 /// Whether a plan orders what the program's streams and waits ask for.
 void expectOrder(const abi::Program &program, const PlanOptions &options) {
   DevicePlan plan = planProgram(program, options);
-  Ordered ordered(plan, program, options.ranks, options.sharedCollectives);
+  Ordered ordered(plan, program, options.ranks, options.sharedCollectives,
+                  options.graphs);
   std::vector<int64_t> last(abi::kStreams, -1);
   for (uint32_t t = 0; t < program.taskCount; ++t) {
     const abi::Task &task = program.tasks[t];
@@ -135,39 +162,63 @@ void expectOrder(const abi::Program &program, const PlanOptions &options) {
 }
 
 // Whatever streams and waits say, each task follows what it must, on one rank,
-// on several that share a device, and joined for capture.
+// on several that share a device, and with graphs of all or of stretches.
 TEST(DevicePlanTest, OrdersRandomPrograms) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    RandomProgram program(seed, 40);
+    RandomProgram program(seed, 40, seed % 3);
     for (uint32_t ranks : {1u, 3u})
-      for (bool joined : {false, true})
-        expectOrder(program.records(), {ranks, ranks > 1 || joined, joined});
+      for (bool graphs : {false, true})
+        expectOrder(program.records(), {ranks, ranks > 1 || graphs, graphs});
   }
 }
 
-// A joined plan can be captured from the first rank's compute stream: every
-// other lane waits, before all else, for what that stream has recorded, and the
-// first rank's end comes after all tasks of all ranks.
-TEST(DevicePlanTest, JoinedPlansStartAndEndOnOneStream) {
-  for (uint32_t seed = 0; seed < 20; ++seed) {
-    RandomProgram program(seed, 30);
+// A graph can be captured from its lane: every other lane waits, before all
+// else, for what that lane has recorded, no event of it leaves it, and no host
+// task has to do with it. Only whole programs are graphs of few tasks.
+TEST(DevicePlanTest, GraphsStartAndEndOnOneLane) {
+  uint32_t stretches = 0;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomProgram program(seed, 60, seed % 2);
     DevicePlan plan = planProgram(program.records(), {3, true, true});
-    std::set<uint32_t> entered = {laneOf(0, Stream::Compute)};
-    std::set<uint32_t> events;
-    for (const PlanStep &step : plan.steps) {
-      if (step.kind == Kind::Wait) {
-        ASSERT_TRUE(events.count(step.index));
-        entered.insert(step.lane);
+    if (plan.stretches.empty())
+      EXPECT_EQ(plan.graphs.size(), 1u);
+    else
+      stretches += static_cast<uint32_t>(plan.graphs.size());
+    std::set<uint32_t> ofGraphs;
+    for (const PlanGraph &graph : plan.graphs) {
+      uint32_t origin = plan.steps[graph.begin - 1].lane, tasks = 0;
+      std::set<uint32_t> entered = {origin}, events;
+      for (uint32_t i = graph.begin; i < graph.end; ++i) {
+        const PlanStep &step = plan.steps[i];
+        EXPECT_NE(step.lane % abi::kStreams,
+                  static_cast<uint32_t>(Stream::Host));
+        if (step.kind == Kind::Wait) {
+          ASSERT_TRUE(events.count(step.index));
+          entered.insert(step.lane);
+        }
+        ASSERT_TRUE(entered.count(step.lane)) << "lane " << step.lane;
+        if (step.kind == Kind::Record)
+          events.insert(step.index);
+        tasks += step.kind == Kind::Run;
       }
-      ASSERT_TRUE(entered.count(step.lane)) << "lane " << step.lane;
-      if (step.kind == Kind::Record)
-        events.insert(step.index);
+      EXPECT_EQ(tasks, graph.tasks);
+      if (!plan.stretches.empty())
+        EXPECT_GE(tasks, fewestOfGraph);
+      ofGraphs.insert(events.begin(), events.end());
     }
-    Ordered ordered(plan, program.records(), 3, true);
-    for (const auto &[place, before] : ordered.before)
-      EXPECT_TRUE(ordered.end[0].count(place));
+    uint32_t graph = 0;
+    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+      const PlanStep &step = plan.steps[i];
+      if (step.kind == Kind::Graph)
+        i = plan.graphs[graph++].end - 1;
+      else if (step.kind == Kind::Wait)
+        EXPECT_FALSE(ofGraphs.count(step.index)) << "event " << step.index;
+    }
+    EXPECT_EQ(graph, plan.graphs.size());
   }
+  EXPECT_GT(stretches, 20u);
 }
 
 /// Steps of a kind.
@@ -231,6 +282,41 @@ TEST(DevicePlanTest, CutsStretchesWhereDevicesWait) {
   EXPECT_EQ(plan.stretches[2].tasks, (std::vector<uint32_t>{4}));
   EXPECT_EQ(count(plan, Kind::Release), 3u);
   EXPECT_EQ(count(plan, Kind::Await), 3u);
+}
+
+// A stretch is cut where a host task stands, before what waits for one and
+// after what one waits for; a stretch of too few tasks is no graph.
+TEST(DevicePlanTest, CutsGraphsWhereHostTasksAre) {
+  TestBundle test(1);
+  abi::View x = test.scalar("x");
+  auto &program = test.program("p");
+  auto addMany = [&](uint32_t tasks) {
+    for (uint32_t i = 0; i < tasks; ++i)
+      add(program, "many", TaskKind::Zero, {x});
+  };
+  TaskOptions host{.stream = Stream::Host};
+  addMany(fewestOfGraph);
+  uint32_t down = add(program, "down", TaskKind::Zero, {x},
+                      {.stream = Stream::D2H, .waits = {0}});
+  // The host task comes after these, but waits for a task before them.
+  addMany(fewestOfGraph + 1);
+  uint32_t update = add(program, "update", TaskKind::Zero, {x},
+                        {.stream = Stream::Host, .waits = {down}});
+  addMany(fewestOfGraph + 2);
+  add(program, "up", TaskKind::Zero, {x},
+      {.stream = Stream::H2D, .waits = {update}});
+  addMany(fewestOfGraph - 2);
+  add(program, "update", TaskKind::Zero, {x}, host);
+  addMany(fewestOfGraph - 1);
+  DevicePlan plan = planProgram(test.finish().programs[0], {.graphs = true});
+  std::vector<uint32_t> tasks;
+  for (const PlanGraph &graph : plan.graphs)
+    tasks.push_back(graph.tasks);
+  EXPECT_EQ(tasks, (std::vector<uint32_t>{fewestOfGraph + 1, fewestOfGraph + 1,
+                                          fewestOfGraph + 2}));
+  EXPECT_EQ(count(plan, Kind::Graph), 3u);
+  // Without graphs, none.
+  EXPECT_TRUE(planProgram(test.finish().programs[0], {}).graphs.empty());
 }
 
 } // namespace
