@@ -1,11 +1,9 @@
 # Every library the project links, all from Debian.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The precompiled header needs the sloppiness; see CiuicTargets.cmake. With a
-  # base folder one checkout finds what another compiled.
+  # The precompiled header needs the sloppiness; see CiuicTargets.cmake.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros
-    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE_PROGRAM})
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
 find_package(MLIR 22.1 REQUIRED CONFIG)
