@@ -17,6 +17,14 @@ using namespace ciuic::tool;
 /// More than any model configuration has.
 static constexpr uint64_t mostText = 16 << 20;
 
+/// `text` as one word of a shell's command line, for people to copy.
+static std::string shellWord(const std::string &text) {
+  std::string word = "'";
+  for (char c : text)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 /// Becomes the bundle's own runner; returns only where there is none.
 static int becomeRunner(const std::string &bundle,
                         const std::vector<std::string> &arguments) {
@@ -34,8 +42,8 @@ static int becomeRunner(const std::string &bundle,
   return report(rt::Status::invalid(
       runner + ": cannot run it: " + std::strerror(errno) +
       "; a bundle for CUDA devices is built where they are: cmake -S " +
-      bundle + "/src -B " + bundle + "/build && cmake --build " + bundle +
-      "/build"));
+      shellWord(bundle + "/src") + " -B " + shellWord(bundle + "/build") +
+      " && cmake --build " + shellWord(bundle + "/build")));
 }
 
 int tool::runTrainCommand(const TrainSettings &settings,

@@ -55,7 +55,8 @@ Status checkArchitecture(std::string_view architectures, int major, int minor) {
   return Status::invalid("compiled for " + quote(architectures) +
                          ", the device is sm_" + std::to_string(major) +
                          std::to_string(minor) +
-                         ": compile it for this architecture");
+                         (major < 8 ? ": the kernels need sm_80 or newer"
+                                    : ": compile it for this architecture"));
 }
 
 namespace {
