@@ -79,17 +79,27 @@ Graph::Tensor Graph::number() {
                 /*isVirtual=*/false, /*isByValue=*/true);
 }
 
-void Graph::pointwise(Pointwise mode, Tensor x, Tensor b, Tensor y,
-                      DataType precision) {
+OwnedDescriptor *Graph::pointwiseOperation(Pointwise mode, DataType precision,
+                                           const int64_t *axis) {
   OwnedDescriptor *how = make(kind::pointwise);
   set(how, attribute::pointwiseMode, type::pointwiseMode, 1, &mode);
   set(how, attribute::pointwisePrecision, type::dataType, 1, &precision);
+  if (axis)
+    set(how, attribute::pointwiseAxis, type::int64, 1, axis);
   finalize(how);
   OwnedDescriptor *operation = make(kind::pointwiseOperation);
   if (!failure.ok())
-    return;
+    return nullptr;
   set(operation, attribute::operationPointwise, type::descriptor, 1,
       how->address());
+  return operation;
+}
+
+void Graph::pointwise(Pointwise mode, Tensor x, Tensor b, Tensor y,
+                      DataType precision) {
+  OwnedDescriptor *operation = pointwiseOperation(mode, precision);
+  if (!operation)
+    return;
   setTensor(operation, attribute::operationPointwiseX, x);
   setTensor(operation, attribute::operationPointwiseB, b);
   setTensor(operation, attribute::operationPointwiseY, y);
@@ -97,35 +107,20 @@ void Graph::pointwise(Pointwise mode, Tensor x, Tensor b, Tensor y,
 }
 
 void Graph::index(Tensor x, int64_t axis, Tensor y) {
-  OwnedDescriptor *how = make(kind::pointwise);
-  const Pointwise mode = Pointwise::GenerateIndex;
-  const DataType precision = DataType::Int32;
-  set(how, attribute::pointwiseMode, type::pointwiseMode, 1, &mode);
-  set(how, attribute::pointwisePrecision, type::dataType, 1, &precision);
-  set(how, attribute::pointwiseAxis, type::int64, 1, &axis);
-  finalize(how);
-  OwnedDescriptor *operation = make(kind::pointwiseOperation);
-  if (!failure.ok())
+  OwnedDescriptor *operation =
+      pointwiseOperation(Pointwise::GenerateIndex, DataType::Int32, &axis);
+  if (!operation)
     return;
-  set(operation, attribute::operationPointwise, type::descriptor, 1,
-      how->address());
   setTensor(operation, attribute::operationPointwiseX, x);
   setTensor(operation, attribute::operationPointwiseY, y);
   addOperation(operation);
 }
 
 void Graph::select(Tensor x, Tensor b, Tensor mask, Tensor y) {
-  OwnedDescriptor *how = make(kind::pointwise);
-  const Pointwise mode = Pointwise::Select;
-  const DataType precision = DataType::Float;
-  set(how, attribute::pointwiseMode, type::pointwiseMode, 1, &mode);
-  set(how, attribute::pointwisePrecision, type::dataType, 1, &precision);
-  finalize(how);
-  OwnedDescriptor *operation = make(kind::pointwiseOperation);
-  if (!failure.ok())
+  OwnedDescriptor *operation =
+      pointwiseOperation(Pointwise::Select, DataType::Float);
+  if (!operation)
     return;
-  set(operation, attribute::operationPointwise, type::descriptor, 1,
-      how->address());
   setTensor(operation, attribute::operationPointwiseX, x);
   setTensor(operation, attribute::operationPointwiseB, b);
   setTensor(operation, attribute::operationPointwiseT, mask);

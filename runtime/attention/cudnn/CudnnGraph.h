@@ -83,6 +83,9 @@ private:
   void set(OwnedDescriptor *descriptor, int name, int type, int64_t count,
            const void *elements);
   void setTensor(OwnedDescriptor *operation, int name, Tensor tensor);
+  /// An operation that still lacks its tensors; null after a failure.
+  OwnedDescriptor *pointwiseOperation(Pointwise mode, DataType precision,
+                                      const int64_t *axis = nullptr);
   void finalize(OwnedDescriptor *descriptor);
   void addOperation(OwnedDescriptor *operation);
   void fail(Status status);
