@@ -125,6 +125,8 @@ enum class TaskKind : uint8_t {
   /// logits): CrossEntropy and CrossEntropyGrad in one pass over the rows.
   CrossEntropyWithGrad,
 };
+inline constexpr int kTaskKinds =
+    static_cast<int>(TaskKind::CrossEntropyWithGrad) + 1;
 
 /// What a task is for, as `wall_clock_breakdown` tells it. Collectives, copies
 /// between memories and updates are told by their stream and kind; this only

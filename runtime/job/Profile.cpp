@@ -37,8 +37,7 @@ constexpr const char *kindNames[] = {"launch",
                                      "adam",
                                      "sgd",
                                      "cross_entropy_with_grad"};
-static_assert(std::size(kindNames) ==
-              static_cast<size_t>(abi::TaskKind::CrossEntropyWithGrad) + 1);
+static_assert(std::size(kindNames) == abi::kTaskKinds);
 constexpr const char *streamNames[] = {"compute", "gather", "reduce",
                                        "h2d",     "d2h",    "host"};
 static_assert(std::size(streamNames) == abi::kStreams);

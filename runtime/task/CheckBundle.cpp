@@ -284,8 +284,8 @@ private:
     if (!task.name)
       return fail(where, "no name");
     where += " " + text(task.name);
-    if (static_cast<unsigned>(task.kind) >
-        static_cast<unsigned>(abi::TaskKind::CrossEntropyWithGrad))
+    if (static_cast<unsigned>(task.kind) >=
+        static_cast<unsigned>(abi::kTaskKinds))
       return fail(where, "unknown kind " +
                              std::to_string(static_cast<int>(task.kind)));
     if (static_cast<unsigned>(task.stream) >= abi::kStreams)

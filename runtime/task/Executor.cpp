@@ -23,12 +23,7 @@
 
 namespace ciuic::rt {
 
-namespace {
-
-constexpr int taskKinds =
-    static_cast<int>(abi::TaskKind::CrossEntropyWithGrad) + 1;
-
-} // namespace
+namespace {} // namespace
 
 class Executor::Impl {
 public:
@@ -134,7 +129,7 @@ public:
   Status failure;
 
   std::array<std::atomic<uint64_t>, timeKinds> nanoseconds{};
-  std::array<std::atomic<uint64_t>, taskKinds> executed{};
+  std::array<std::atomic<uint64_t>, abi::kTaskKinds> executed{};
 };
 
 Tensor Executor::Impl::resolve(const abi::View &view, uint32_t rank) const {

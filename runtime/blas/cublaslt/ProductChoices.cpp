@@ -1,6 +1,7 @@
 //===- ProductChoices.cpp - How products are done, kept -------------------===//
 #include "runtime/blas/cublaslt/ProductChoices.h"
 
+#include "runtime/abi/Sizes.h"
 #include "runtime/base/Json.h"
 #include "runtime/base/Quote.h"
 
@@ -13,22 +14,6 @@ namespace {
 constexpr int64_t fileVersion = 1;
 constexpr int64_t mostSize = int64_t(1) << 46;
 constexpr size_t mostEntries = 100000;
-
-const char *nameOf(abi::DType dtype) {
-  switch (dtype) {
-  case abi::DType::F32:
-    return "f32";
-  case abi::DType::F16:
-    return "f16";
-  case abi::DType::BF16:
-    return "bf16";
-  case abi::DType::F64:
-    return "f64";
-  case abi::DType::I32:
-    return "i32";
-  }
-  return "?";
-}
 
 std::string hexOf(const ProductChoice &choice) {
   std::string text;
@@ -83,7 +68,7 @@ public:
     CIUIC_TRY(text(key, name));
     for (abi::DType dtype :
          {abi::DType::F32, abi::DType::F16, abi::DType::BF16})
-      if (name == nameOf(dtype)) {
+      if (name == rt::name(dtype)) {
         to = dtype;
         return {};
       }
@@ -140,8 +125,8 @@ Status readEntry(const Json &object, const std::string &where,
 
 std::string ProductKey::str() const {
   auto letter = [](bool transposed) { return transposed ? "^T" : ""; };
-  return std::string(nameOf(out)) + "[" + std::to_string(m) + ", " +
-         std::to_string(n) + "] " + (accumulate ? "+= " : "= ") + nameOf(in) +
+  return std::string(name(out)) + "[" + std::to_string(m) + ", " +
+         std::to_string(n) + "] " + (accumulate ? "+= " : "= ") + name(in) +
          " A" + letter(transposeA) + " B" + letter(transposeB) +
          " over k = " + std::to_string(k) + (bias ? " + bias" : "");
 }
@@ -201,9 +186,9 @@ Result<std::string> ProductChoices::write() const {
     entry["lda"] = key.lda;
     entry["ldb"] = key.ldb;
     entry["ldc"] = key.ldc;
-    entry["in"] = nameOf(key.in);
-    entry["out"] = nameOf(key.out);
-    entry["bias_type"] = nameOf(key.biasType);
+    entry["in"] = name(key.in);
+    entry["out"] = name(key.out);
+    entry["bias_type"] = name(key.biasType);
     entry["transpose_a"] = key.transposeA;
     entry["transpose_b"] = key.transposeB;
     entry["accumulate"] = key.accumulate;

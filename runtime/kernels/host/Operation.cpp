@@ -6,22 +6,6 @@
 namespace ciuic::rt {
 namespace {
 
-const char *name(abi::DType dtype) {
-  switch (dtype) {
-  case abi::DType::F32:
-    return "f32";
-  case abi::DType::F16:
-    return "f16";
-  case abi::DType::BF16:
-    return "bf16";
-  case abi::DType::F64:
-    return "f64";
-  case abi::DType::I32:
-    return "i32";
-  }
-  return "unknown";
-}
-
 Status mismatch(const char *what, const Tensor &tensor,
                 const std::string &expected) {
   return Status::invalid(std::string(what) + " is " + describe(tensor) +

@@ -21,9 +21,6 @@
 namespace ciuic::rt {
 namespace {
 
-constexpr int taskKinds =
-    static_cast<int>(abi::TaskKind::CrossEntropyWithGrad) + 1;
-
 /// Bit i: view i of a task of this kind is written.
 [[maybe_unused]] uint32_t writtenViews(abi::TaskKind kind) {
   using abi::TaskKind;
@@ -141,7 +138,7 @@ public:
   std::vector<std::unique_ptr<Chain>> chains;
   uint32_t running = 0; ///< Released chains; guarded by the state's mutex.
   std::array<std::atomic<uint64_t>, timeKinds> nanoseconds{};
-  std::array<std::atomic<uint64_t>, taskKinds> executed{};
+  std::array<std::atomic<uint64_t>, abi::kTaskKinds> executed{};
 };
 
 Result<HostTask> HostTasks::Impl::prepare(const abi::Program &program,
