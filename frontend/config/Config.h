@@ -121,19 +121,25 @@ struct Overrides {
   int64_t devices = 1;
 
   // Command line.
-  std::optional<int64_t> trainBatchSize; ///< --batch
-  std::optional<int64_t> microBatch;     ///< --micro-batch
-  std::optional<int64_t> accumulation;   ///< --accumulation
-  std::optional<Precision> precision;    ///< --precision
-  std::optional<double> lr;              ///< --lr
-  std::optional<double> beta1;           ///< --beta1
-  std::optional<double> beta2;           ///< --beta2
-  std::optional<double> eps;             ///< --eps
-  std::optional<double> weightDecay;     ///< --weight-decay
-  std::optional<double> maxGradNorm;     ///< --max-grad-norm
-  std::optional<int64_t> warmupSteps;    ///< --warmup-steps
-  std::optional<int64_t> totalSteps;     ///< --steps
-  std::optional<double> epochs;          ///< --epochs
+  std::optional<int64_t> trainBatchSize;         ///< --batch
+  std::optional<int64_t> microBatch;             ///< --micro-batch
+  std::optional<int64_t> accumulation;           ///< --accumulation
+  std::optional<Precision> precision;            ///< --precision
+  std::optional<double> lr;                      ///< --lr
+  std::optional<double> beta1;                   ///< --beta1
+  std::optional<double> beta2;                   ///< --beta2
+  std::optional<double> eps;                     ///< --eps
+  std::optional<double> weightDecay;             ///< --weight-decay
+  std::optional<double> maxGradNorm;             ///< --max-grad-norm
+  std::optional<int64_t> warmupSteps;            ///< --warmup-steps
+  std::optional<int64_t> totalSteps;             ///< --steps
+  std::optional<double> epochs;                  ///< --epochs
+  std::optional<int64_t> stage;                  ///< --zero-stage
+  std::optional<OffloadDevice> offloadOptimizer; ///< --offload-optimizer
+
+  /// What is given replaces what the file says, rather than contradict it: to
+  /// learn what an edited file would do.
+  bool overFile = false;
 
   // Model: sizes of buckets that are "auto" follow from it.
   std::optional<int64_t> hiddenSize;

@@ -125,6 +125,22 @@ private:
                     std::initializer_list<std::string_view> names,
                     const Rule<T> &rule);
 
+  /// Compares what the file says at `node` with what the command line says,
+  /// or replaces it.
+  template <typename T>
+  void override(Settled<T> &settled, const Node &node, const std::string &path,
+                const Rule<T> &rule) {
+    if (!rule.given || *rule.given == settled.value)
+      return;
+    if (over.overFile)
+      settled = {*rule.given, Source::CommandLine, 0, rule.option};
+    else
+      error(node, path,
+            fmt::format("the file says {}, the command line says {} {}",
+                        toText(settled.value), rule.option,
+                        toText(*rule.given)));
+  }
+
   /// Settles a key and adds its row.
   template <typename T>
   T read(const Section &section, std::initializer_list<std::string_view> names,
@@ -225,10 +241,7 @@ Settled<T> Resolver::settle(const Section &section,
       return settled;
     }
     settled.value = *value;
-    if (rule.given && *rule.given != *value)
-      error(*node, path,
-            fmt::format("the file says {}, the command line says {} {}",
-                        toText(*value), rule.option, toText(*rule.given)));
+    override(settled, *node, path, rule);
     return settled;
   }
 

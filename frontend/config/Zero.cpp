@@ -21,16 +21,19 @@ void Resolver::resolveZero() {
   ZeroSettings &zero = out.job.zero;
   const Node *node = top.node->find("zero_optimization");
   Section section{"zero_optimization", nullptr, true};
+  Rule<int64_t> rule;
+  rule.valid = [](int64_t value) { return value >= 0 && value <= 3; };
+  rule.expected = "0, 1, 2 or 3";
+  rule.given = over.stage;
+  rule.option = "--zero-stage";
   Settled<int64_t> stage;
   if (node && node->kind == Node::Kind::Bool) { // The oldest form.
     stage = {node->boolean ? 1 : 0, Source::File, node->at.line,
              fmt::format("line {}", node->at.line)};
     note("zero_optimization", "true or false is an old form of stage 1 or 0");
+    override(stage, *node, "zero_optimization", rule);
   } else {
     section = open(top, "zero_optimization");
-    Rule<int64_t> rule;
-    rule.valid = [](int64_t value) { return value >= 0 && value <= 3; };
-    rule.expected = "0, 1, 2 or 3";
     stage = settle(section, {"stage"}, rule);
   }
   addRow("zero_optimization.stage", stage);
@@ -122,6 +125,10 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
   Rule<std::string> rule{"none"};
   rule.valid = nullptr;
   rule.expected = "none, cpu or nvme";
+  if (std::string_view(key) == "offload_optimizer" && over.offloadOptimizer) {
+    rule.given = name(*over.offloadOptimizer);
+    rule.option = "--offload-optimizer";
+  }
   Settled<std::string> device = settle(section, {"device"}, rule);
 
   const Node *old = zero.node ? zero.node->find(oldKey) : nullptr;
@@ -133,9 +140,11 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
             fmt::format("an old form of {}, which is given too; expected one "
                         "of them",
                         key));
-    else if (on)
+    else if (on) {
       device = {*on ? "cpu" : "none", Source::File, old->at.line,
                 fmt::format("line {}, from {}", old->at.line, oldKey)};
+      override(device, *old, zero.pathOf(oldKey), rule);
+    }
     note(zero.pathOf(oldKey), fmt::format("an old form of {}", key));
   }
 
@@ -194,11 +203,11 @@ void Resolver::resolveOffload(const Section &zero) {
   settings.offloadParam =
       readOffload(zero, "offload_param", "cpu_offload_param");
 
-  auto place = [&](const char *key) {
-    const Node *node = zero.node->find(key);
+  auto place = [&](const char *key) -> const Position * {
+    const Node *node = zero.node ? zero.node->find(key) : nullptr;
     const Node *device =
         node && node->isObject() ? node->find("device") : nullptr;
-    return device ? &device->at : node ? &node->at : &zero.node->at;
+    return device ? &device->at : node ? &node->at : nullptr;
   };
   if (settings.offloadOptimizer.device == OffloadDevice::Nvme)
     error(place("offload_optimizer"),

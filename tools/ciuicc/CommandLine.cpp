@@ -18,7 +18,7 @@ namespace {
 struct Settings {
   CompileOptions compile;
   TrainSettings training;
-  std::string deviceMemory, hostMemory, precision, machine;
+  std::string deviceMemory, hostMemory, precision, machine, offloadOptimizer;
   std::optional<int64_t> devices;
   InspectOptions inspect;
   std::string checkpoint, exportFolder, bundle, reportFile;
@@ -51,6 +51,16 @@ void addOverrides(CLI::App &app, Settings &s) {
       ->group(group);
   app.add_option("--precision", s.precision, "fp32, bf16 or fp16")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}))
+      ->group(group);
+  app.add_option("--zero-stage", o.stage,
+                 "Stage of ZeRO: what ranks share, 0 nothing, 1 optimizer "
+                 "states, 2 gradients too, 3 parameters too")
+      ->check(CLI::Range(int64_t{0}, int64_t{3}))
+      ->group(group);
+  app.add_option("--offload-optimizer", s.offloadOptimizer,
+                 "Where optimizer states live and are updated: none is the "
+                 "device, cpu the host")
+      ->check(CLI::IsMember({"none", "cpu"}))
       ->group(group);
   app.add_option("--lr", o.lr, "Learning rate")->group(group);
   app.add_option("--beta1", o.beta1, "Adam's first beta")->group(group);
@@ -135,6 +145,10 @@ bool finishCompile(Settings &s) {
     s.compile.overrides.precision = config::Precision::Bf16;
   else if (s.precision == "fp16")
     s.compile.overrides.precision = config::Precision::Fp16;
+  if (s.offloadOptimizer == "none")
+    s.compile.overrides.offloadOptimizer = config::OffloadDevice::None;
+  else if (s.offloadOptimizer == "cpu")
+    s.compile.overrides.offloadOptimizer = config::OffloadDevice::Cpu;
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
          takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
 }

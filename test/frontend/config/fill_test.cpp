@@ -191,6 +191,23 @@ TEST(Fill, EqualValuesAgree) {
             3e-4);
 }
 
+// To learn what another file would do, the command line goes before the file.
+TEST(Fill, CommandLineReplacesTheFile) {
+  Overrides overrides;
+  overrides.microBatch = 4;
+  overrides.stage = 3;
+  overrides.overFile = true;
+  ResolvedConfig config = accepted(R"({
+    "train_micro_batch_size_per_gpu": 8, "zero_optimization": {"stage": 1}
+  })",
+                                   overrides);
+  EXPECT_EQ(config.job.batch.trainBatchSize, 4);
+  EXPECT_EQ(config.job.zero.stage, 3);
+  EXPECT_EQ(row(config, "zero_optimization.stage").source, Source::CommandLine);
+  EXPECT_EQ(row(config, "train_micro_batch_size_per_gpu").origin,
+            "--micro-batch");
+}
+
 // The command line also fills what the file leaves out.
 TEST(Fill, CommandLineFillsMissingKeys) {
   Overrides overrides;

@@ -49,6 +49,52 @@ TEST(Zero, BoolIsAStage) {
   EXPECT_EQ(accepted(job("\"zero_optimization\": false")).job.zero.stage, 0);
 }
 
+// --zero-stage fills what is missing or "auto", and agrees or is refused.
+TEST(Zero, StageFromTheCommandLine) {
+  Overrides overrides;
+  overrides.stage = 2;
+  EXPECT_EQ(accepted("{train_batch_size: 8}", overrides).job.zero.stage, 2);
+  EXPECT_EQ(accepted(zero("\"stage\": \"auto\""), overrides).job.zero.stage, 2);
+  EXPECT_EQ(accepted(zero("\"stage\": 2"), overrides).job.zero.stage, 2);
+  EXPECT_TRUE(
+      has(refused(zero("\"stage\": 3"), overrides),
+          "zero_optimization.stage: the file says 3, the command line says "
+          "--zero-stage 2"));
+  EXPECT_TRUE(has(refused(job("\"zero_optimization\": true"), overrides),
+                  "zero_optimization: the file says 1, the command line says "
+                  "--zero-stage 2"));
+}
+
+// --offload-optimizer likewise, also against the old switch.
+TEST(Zero, OptimizerOffloadFromTheCommandLine) {
+  Overrides overrides;
+  overrides.offloadOptimizer = OffloadDevice::Cpu;
+  auto device = [&](const std::string &text) {
+    return accepted(text, overrides).job.zero.offloadOptimizer.device;
+  };
+  EXPECT_EQ(device("{train_batch_size: 8}"), OffloadDevice::Cpu);
+  EXPECT_EQ(device(zero("\"stage\": 2")), OffloadDevice::Cpu);
+  EXPECT_EQ(device(zero("\"stage\": 2, \"cpu_offload\": true")),
+            OffloadDevice::Cpu);
+  EXPECT_TRUE(has(
+      refused(zero("\"offload_optimizer\": {\"device\": \"none\"}"), overrides),
+      "zero_optimization.offload_optimizer.device: the file says \"none\", the "
+      "command line says --offload-optimizer \"cpu\""));
+  EXPECT_TRUE(has(refused(zero("\"cpu_offload\": false"), overrides),
+                  "zero_optimization.cpu_offload: the file says \"none\""));
+}
+
+// What "auto" means at a stage follows from the stage that is given.
+TEST(Zero, AutoFollowsTheGivenStage) {
+  Overrides overrides;
+  overrides.stage = 3;
+  overrides.hiddenSize = 64;
+  EXPECT_EQ(accepted(zero("\"stage3_param_persistence_threshold\": \"auto\""),
+                     overrides)
+                .job.zero.persistenceThreshold,
+            640);
+}
+
 // Sizes are whole numbers, also when written as floats or in quotes.
 TEST(Zero, SizesMayBeIntegralFloats) {
   ZeroSettings settings =
