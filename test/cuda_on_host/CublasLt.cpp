@@ -5,8 +5,7 @@
 // both ends.
 //
 //===----------------------------------------------------------------------===//
-#include "test/cuda_on_host/include/cublasLt.h"
-#include "test/cuda_on_host/Machine.h"
+#include "test/cuda_on_host/CublasLtObjects.h"
 #include "test/cuda_on_host/include/cuda_bf16.h"
 #include "test/cuda_on_host/include/cuda_fp16.h"
 
@@ -15,40 +14,7 @@
 
 using namespace ciuic::onhost;
 
-struct cublasLtContext {
-  int device;
-};
-
-struct cublasLtMatmulDescOpaque_t {
-  cublasComputeType_t compute;
-  cudaDataType_t scale;
-  int32_t pointerMode = CUBLASLT_POINTER_MODE_HOST;
-  cublasOperation_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
-  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  void *bias = nullptr;
-  int32_t biasType = -1;
-};
-
-struct cublasLtMatrixLayoutOpaque_t {
-  cudaDataType_t type;
-  uint64_t rows, columns;
-  int64_t ld;
-  int32_t order = CUBLASLT_ORDER_COL;
-};
-
-struct cublasLtMatmulPreferenceOpaque_t {
-  uint64_t workspace = 0;
-  uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
-};
-
 namespace {
-
-#define CALL(function)                                                         \
-  do {                                                                         \
-    int status_ = 0;                                                           \
-    if (callFails(#function, status_))                                         \
-      return static_cast<cublasStatus_t>(status_);                             \
-  } while (false)
 
 /// Words of cublasLtMatmulAlgo_t::data.
 enum AlgorithmWord { Magic, Id, Splits, Scheme, Workspace };
@@ -239,14 +205,6 @@ void multiply(const Product &p) {
   }
 }
 
-template <typename T>
-cublasStatus_t setValue(T &to, const void *value, size_t bytes) {
-  if (!value || bytes != sizeof(T))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(&to, value, bytes);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
 /// Whether shapes and types are of one product.
 cublasStatus_t checkShapes(const cublasLtMatmulDescOpaque_t &how,
                            const Layout &a, const Layout &b, const Layout &c,
@@ -298,165 +256,13 @@ cublasLtMatmulAlgo_t algorithmOf(uint64_t id, uint64_t splits,
 
 } // namespace
 
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
-  CALL(cublasLtCreate);
-  *handle = new cublasLtContext{currentDevice()};
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  CALL(cublasLtDestroy);
-  delete handle;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-size_t cublasLtGetVersion() {
-  return Machine::get().settings().cublasLtVersion;
-}
-
-const char *cublasLtGetStatusName(cublasStatus_t status) {
-  switch (status) {
-  case CUBLAS_STATUS_SUCCESS:
-    return "CUBLAS_STATUS_SUCCESS";
-  case CUBLAS_STATUS_NOT_INITIALIZED:
-    return "CUBLAS_STATUS_NOT_INITIALIZED";
-  case CUBLAS_STATUS_ALLOC_FAILED:
-    return "CUBLAS_STATUS_ALLOC_FAILED";
-  case CUBLAS_STATUS_INVALID_VALUE:
-    return "CUBLAS_STATUS_INVALID_VALUE";
-  case CUBLAS_STATUS_ARCH_MISMATCH:
-    return "CUBLAS_STATUS_ARCH_MISMATCH";
-  case CUBLAS_STATUS_MAPPING_ERROR:
-    return "CUBLAS_STATUS_MAPPING_ERROR";
-  case CUBLAS_STATUS_EXECUTION_FAILED:
-    return "CUBLAS_STATUS_EXECUTION_FAILED";
-  case CUBLAS_STATUS_INTERNAL_ERROR:
-    return "CUBLAS_STATUS_INTERNAL_ERROR";
-  case CUBLAS_STATUS_NOT_SUPPORTED:
-    return "CUBLAS_STATUS_NOT_SUPPORTED";
-  case CUBLAS_STATUS_LICENSE_ERROR:
-    return "CUBLAS_STATUS_LICENSE_ERROR";
-  }
-  return "unknown status";
-}
-
-const char *cublasLtGetStatusString(cublasStatus_t status) {
-  return cublasLtGetStatusName(status);
-}
-
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description,
-                                        cublasComputeType_t compute,
-                                        cudaDataType_t scale) {
-  CALL(cublasLtMatmulDescCreate);
-  *description = new cublasLtMatmulDescOpaque_t{compute, scale};
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
-  delete description;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t
-cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
-                               cublasLtMatmulDescAttributes_t attribute,
-                               const void *value, size_t bytes) {
-  CALL(cublasLtMatmulDescSetAttribute);
-  switch (attribute) {
-  case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
-    return setValue(description->compute, value, bytes);
-  case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
-    return setValue(description->scale, value, bytes);
-  case CUBLASLT_MATMUL_DESC_POINTER_MODE:
-    return setValue(description->pointerMode, value, bytes);
-  case CUBLASLT_MATMUL_DESC_TRANSA:
-    return setValue(description->transA, value, bytes);
-  case CUBLASLT_MATMUL_DESC_TRANSB:
-    return setValue(description->transB, value, bytes);
-  case CUBLASLT_MATMUL_DESC_EPILOGUE:
-    return setValue(description->epilogue, value, bytes);
-  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-    return setValue(description->bias, value, bytes);
-  case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-    return setValue(description->biasType, value, bytes);
-  }
-  return CUBLAS_STATUS_INVALID_VALUE;
-}
-
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout,
-                                          cudaDataType_t type, uint64_t rows,
-                                          uint64_t columns, int64_t ld) {
-  CALL(cublasLtMatrixLayoutCreate);
-  *layout = new Layout{type, rows, columns, ld};
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-  delete layout;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t
-cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
-                                 cublasLtMatrixLayoutAttribute_t attribute,
-                                 const void *value, size_t bytes) {
-  CALL(cublasLtMatrixLayoutSetAttribute);
-  switch (attribute) {
-  case CUBLASLT_MATRIX_LAYOUT_TYPE:
-    return setValue(layout->type, value, bytes);
-  case CUBLASLT_MATRIX_LAYOUT_ORDER:
-    return setValue(layout->order, value, bytes);
-  case CUBLASLT_MATRIX_LAYOUT_ROWS:
-    return setValue(layout->rows, value, bytes);
-  case CUBLASLT_MATRIX_LAYOUT_COLS:
-    return setValue(layout->columns, value, bytes);
-  case CUBLASLT_MATRIX_LAYOUT_LD:
-    return setValue(layout->ld, value, bytes);
-  }
-  return CUBLAS_STATUS_INVALID_VALUE;
-}
-
-cublasStatus_t
-cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
-  CALL(cublasLtMatmulPreferenceCreate);
-  *preference = new cublasLtMatmulPreferenceOpaque_t;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t
-cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
-  delete preference;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
-    cublasLtMatmulPreference_t preference,
-    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
-    size_t bytes) {
-  CALL(cublasLtMatmulPreferenceSetAttribute);
-  uint32_t ignored;
-  switch (attribute) {
-  case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
-    return setValue(preference->workspace, value, bytes);
-  case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-    return setValue(preference->schemes, value, bytes);
-  case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-    return setValue(ignored, value, bytes);
-  }
-  return CUBLAS_STATUS_INVALID_VALUE;
-}
-
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
     cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
     cublasLtMatmulPreference_t preference, int wanted,
     cublasLtMatmulHeuristicResult_t results[], int *found) {
-  CALL(cublasLtMatmulAlgoGetHeuristic);
+  CUBLASLT_CALL(cublasLtMatmulAlgoGetHeuristic);
   *found = 0;
   if (!handle || wanted < 1)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -487,7 +293,7 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t,
                                       cudaDataType_t, cudaDataType_t,
                                       cudaDataType_t, int id,
                                       cublasLtMatmulAlgo_t *algorithm) {
-  CALL(cublasLtMatmulAlgoInit);
+  CUBLASLT_CALL(cublasLtMatmulAlgoInit);
   if (id != 7 && id != 21 && id != 31)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   *algorithm = algorithmOf(static_cast<uint64_t>(id), 1, 0);
@@ -500,7 +306,7 @@ cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t description,
                         cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                         const cublasLtMatmulAlgo_t *algorithm,
                         cublasLtMatmulHeuristicResult_t *result) {
-  CALL(cublasLtMatmulAlgoCheck);
+  CUBLASLT_CALL(cublasLtMatmulAlgoCheck);
   if (algorithm->data[Magic] != kMagic)
     return CUBLAS_STATUS_INVALID_VALUE;
   cublasStatus_t status = checkShapes(*description, *a, *b, *c, *d);
@@ -520,7 +326,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(
     cublasLtMatmulAlgo_t *algorithm,
     cublasLtMatmulAlgoConfigAttributes_t attribute, const void *value,
     size_t bytes) {
-  CALL(cublasLtMatmulAlgoConfigSetAttribute);
+  CUBLASLT_CALL(cublasLtMatmulAlgoConfigSetAttribute);
   uint32_t word;
   cublasStatus_t status = setValue(word, value, bytes);
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -538,7 +344,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(
     const cublasLtMatmulAlgo_t *algorithm,
     cublasLtMatmulAlgoConfigAttributes_t attribute, void *value, size_t bytes,
     size_t *written) {
-  CALL(cublasLtMatmulAlgoConfigGetAttribute);
+  CUBLASLT_CALL(cublasLtMatmulAlgoConfigGetAttribute);
   uint32_t word = 0;
   if (attribute == CUBLASLT_ALGO_CONFIG_ID)
     word = static_cast<uint32_t>(algorithm->data[Id]);
@@ -562,7 +368,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
                cublasLtMatrixLayout_t dLayout,
                const cublasLtMatmulAlgo_t *algorithm, void *workspace,
                size_t workspaceBytes, cudaStream_t handleOfStream) {
-  CALL(cublasLtMatmul);
+  CUBLASLT_CALL(cublasLtMatmul);
   if (!handle || !a || !b || !d)
     return CUBLAS_STATUS_INVALID_VALUE;
   cublasStatus_t status =

@@ -7,65 +7,13 @@
 // they may be on devices.
 //
 //===----------------------------------------------------------------------===//
-#include "test/cuda_on_host/include/nccl.h"
-#include "test/cuda_on_host/Machine.h"
-#include "test/cuda_on_host/include/cuda_bf16.h"
-#include "test/cuda_on_host/include/cuda_fp16.h"
+#include "test/cuda_on_host/Collective.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
 using namespace ciuic::onhost;
-
-namespace {
-
-enum class Kind { AllGather, ReduceScatter, AllReduce };
-
-const char *nameOf(Kind kind) {
-  switch (kind) {
-  case Kind::AllGather:
-    return "all-gather";
-  case Kind::ReduceScatter:
-    return "reduce-scatter";
-  case Kind::AllReduce:
-    return "all-reduce";
-  }
-  return "?";
-}
-
-/// What all ranks must agree on.
-struct Signature {
-  Kind kind = Kind::AllGather;
-  size_t count = 0;
-  ncclDataType_t type = ncclFloat32;
-  ncclRedOp_t op = ncclSum;
-  bool operator==(const Signature &) const = default;
-  std::string str() const {
-    std::string text = nameOf(kind);
-    if (kind != Kind::AllGather)
-      text += op == ncclAvg ? " (mean)" : op == ncclSum ? " (sum)" : " (?)";
-    return text + " of " + std::to_string(count) + " elements of type " +
-           std::to_string(type);
-  }
-};
-
-struct Entry {
-  bool arrived = false;
-  Clock clock;
-  std::vector<char> sent;
-};
-
-/// One collective of a communicator.
-struct Collective {
-  Signature signature; ///< Of the rank that came first.
-  int first = 0;
-  bool broken = false;
-  size_t arrivals = 0, left = 0;
-  std::vector<Entry> entries;
-};
-
-} // namespace
 
 /// One rank's part; steps keep it while they need it.
 struct ncclComm {
@@ -127,85 +75,6 @@ thread_local Group group;
     if (callFails(#function, status_))                                         \
       return static_cast<ncclResult_t>(status_);                               \
   } while (false)
-
-size_t sizeOf(ncclDataType_t type) {
-  switch (type) {
-  case ncclInt8:
-  case ncclUint8:
-    return 1;
-  case ncclFloat16:
-  case ncclBfloat16:
-    return 2;
-  case ncclInt64:
-  case ncclUint64:
-  case ncclFloat64:
-    return 8;
-  default:
-    return 4;
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Sums
-//===----------------------------------------------------------------------===//
-
-struct F16 {
-  uint16_t bits;
-  float get() const { return detail::floatOfF16(bits); }
-  static F16 of(float x) { return {detail::f16OfFloat(x)}; }
-};
-struct BF16 {
-  uint16_t bits;
-  float get() const { return detail::floatOfBf16(bits); }
-  static BF16 of(float x) { return {detail::bf16OfFloat(x)}; }
-};
-template <typename T> struct Plain {
-  T bits;
-  T get() const { return bits; }
-  static Plain of(T x) { return {x}; }
-};
-
-/// The sum over ranks of elements [begin, begin + count) of what they sent,
-/// from rank `start` on around the ring.
-template <typename T>
-void sumAs(Collective &c, size_t begin, size_t count, size_t start, char *out) {
-  using Value = decltype(T().get());
-  size_t ranks = c.entries.size();
-  bool mean = c.signature.op == ncclAvg;
-  for (size_t i = 0; i < count; ++i) {
-    T sum{};
-    for (size_t r = 0; r < ranks; ++r) {
-      T one;
-      std::memcpy(&one,
-                  c.entries[(start + r) % ranks].sent.data() +
-                      (begin + i) * sizeof(T),
-                  sizeof(T));
-      if constexpr (std::is_floating_point_v<Value>)
-        if (mean)
-          one = T::of(one.get() / static_cast<Value>(ranks));
-      sum = r == 0 ? one : T::of(static_cast<Value>(sum.get() + one.get()));
-    }
-    if constexpr (!std::is_floating_point_v<Value>)
-      if (mean)
-        sum = T::of(sum.get() / static_cast<Value>(ranks));
-    std::memcpy(out + i * sizeof(T), &sum, sizeof(T));
-  }
-}
-
-void sum(Collective &c, size_t begin, size_t count, size_t start, char *out) {
-  switch (c.signature.type) {
-  case ncclFloat16:
-    return sumAs<F16>(c, begin, count, start, out);
-  case ncclBfloat16:
-    return sumAs<BF16>(c, begin, count, start, out);
-  case ncclFloat64:
-    return sumAs<Plain<double>>(c, begin, count, start, out);
-  case ncclInt32:
-    return sumAs<Plain<int32_t>>(c, begin, count, start, out);
-  default:
-    return sumAs<Plain<float>>(c, begin, count, start, out);
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // A rank's part
@@ -288,12 +157,12 @@ void leave(Part &part, CUstream_st &stream) {
         std::copy(c->entries[r].sent.begin(), c->entries[r].sent.end(),
                   part.receive + r * part.chunk());
     else if (part.signature.kind == Kind::ReduceScatter)
-      sum(*c, rank * count, count, rank + 1, part.receive);
+      sumAroundRing(*c, rank * count, count, rank + 1, part.receive);
     else
       for (size_t r = 0; r < ranks; ++r) {
         size_t begin = count * r / ranks, end = count * (r + 1) / ranks;
-        sum(*c, begin, end - begin, r + 1,
-            part.receive + begin * sizeOf(part.signature.type));
+        sumAroundRing(*c, begin, end - begin, r + 1,
+                      part.receive + begin * sizeOf(part.signature.type));
       }
   }
   std::lock_guard lock(Machine::get().mutex);
