@@ -1,5 +1,6 @@
 //===- Sched.cpp - The sched dialect --------------------------------------===//
 #include "dialect/Sched/Sched.h"
+#include "dialect/Sched/Rates.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -118,12 +119,24 @@ static LogicalResult verifyTarget(Operation *op, NamedAttribute attribute) {
   return success();
 }
 
+/// How fast a module's machine is.
+static LogicalResult verifyRates(Operation *op, NamedAttribute attribute) {
+  auto text = dyn_cast<StringAttr>(attribute.getValue());
+  std::string message = "expected a string on the module";
+  if (isa<ModuleOp>(op) && text && parseRates(text.getValue(), {}, message))
+    return success();
+  return op->emitOpError() << "has " << attribute.getName() << " = "
+                           << attribute.getValue() << ": " << message;
+}
+
 /// What a module carries.
 LogicalResult SchedDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
   if (attribute.getName() == kTargetAttr ||
       attribute.getName() == kArchitecturesAttr)
     return verifyTarget(op, attribute);
+  if (attribute.getName() == kRatesAttr)
+    return verifyRates(op, attribute);
   constexpr int64_t mostRanks = 65536;
   bool isRanks = attribute.getName() == kRanksAttr;
   int64_t least = isRanks ? 1 : 0, most = isRanks ? mostRanks : INT64_MAX;

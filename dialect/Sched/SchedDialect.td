@@ -25,7 +25,9 @@ def Sched_Dialect : Dialect {
     once allocated, how large one rank's arenas are, `sched.arena.device` and
     `sched.arena.host`, in bytes; all are of type i64. `sched.target` is what
     the device tasks are made for, "cpu" (also if absent) or "cuda", then with
-    `sched.architectures`, such as "sm_80,sm_90a".
+    `sched.architectures`, such as "sm_80,sm_90a". `sched.rates` is how fast
+    the machine is that the plan is for, "f32=1.3e+13,memory=1.3e+12,..." (see
+    `dialect/Sched/Rates.h`); what it does not say is as usual for the target.
   }];
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;

@@ -68,3 +68,27 @@ module attributes {sched.target = "cuda", sched.architectures = "sm_80,"} {}
 // And says each once.
 // expected-error @+1 {{"sm_80" appears twice}}
 module attributes {sched.target = "cuda", sched.architectures = "sm_80,sm_90a,sm_80"} {}
+
+// -----
+
+// How fast the machine is.
+// CHECK: module attributes {sched.rates = "f32=1e+12,memory=2e+11"}
+module attributes {sched.rates = "f32=1e+12,memory=2e+11"} {}
+
+// -----
+
+// By known names.
+// expected-error @+1 {{has "sched.rates" = "f64=1": "f64" is no rate; expected one of f32, f16, memory,}}
+module attributes {sched.rates = "f64=1"} {}
+
+// -----
+
+// Each is above zero.
+// expected-error @+1 {{"f32=0": expected a number from 1e-6 to 1e21}}
+module attributes {sched.rates = "f32=0"} {}
+
+// -----
+
+// On the module, as a string.
+// expected-error @+1 {{has "sched.rates" = 1 : i64: expected a string on the module}}
+module attributes {sched.rates = 1 : i64} {}
