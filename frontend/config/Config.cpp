@@ -31,6 +31,7 @@ rt::Result<ResolvedConfig> Resolver::run() {
   resolveScheduler();
   resolveZero();
   resolveGradients();
+  resolveRoom();
   resolveRest();
   crossCheck();
   if (errors.empty()) {

@@ -9,6 +9,7 @@
 #ifndef CIUIC_FRONTEND_CONFIG_CONFIG_H
 #define CIUIC_FRONTEND_CONFIG_CONFIG_H
 
+#include "frontend/config/Room.h"
 #include "runtime/base/Status.h"
 #include "runtime/kernels/scalar/LearningRate.h"
 #include "runtime/kernels/scalar/LossScale.h"
@@ -100,6 +101,7 @@ struct JobSettings {
   SchedulerSettings scheduler;
   double gradientClipping = 1.0; ///< Largest global norm; 0 is off.
   ZeroSettings zero;
+  RoomSettings room;
 
   /// Type in which gradients travel; the training type unless the file says.
   Precision communicationType = Precision::Fp32;
@@ -136,6 +138,10 @@ struct Overrides {
   std::optional<double> epochs;                  ///< --epochs
   std::optional<int64_t> stage;                  ///< --zero-stage
   std::optional<OffloadDevice> offloadOptimizer; ///< --offload-optimizer
+  std::optional<double> offloadRatio;            ///< --offload-ratio
+  std::optional<RecomputeSpec> recompute;        ///< --recompute
+  std::optional<int64_t> keepGathered;           ///< --keep-gathered
+  std::optional<int64_t> offloadActivations;     ///< --offload-activations
 
   /// What is given replaces what the file says, rather than contradict it: to
   /// learn what an edited file would do.

@@ -96,6 +96,7 @@ private:
   void resolveOffload(const Section &zero);
   OffloadSettings readOffload(const Section &zero, const char *key,
                               const char *oldKey);
+  void resolveRoom();
   void resolveRest();
   void crossCheck();
 

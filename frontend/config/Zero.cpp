@@ -184,9 +184,17 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
     Rule<double> ratioRule{
         1.0, [](double value) { return value >= 0 && value <= 1; },
         "a number from 0 to 1"};
+    ratioRule.given = over.offloadRatio;
+    ratioRule.option = "--offload-ratio";
     Settled<double> ratio = settle(section, {"ratio"}, ratioRule);
     offload.ratio = ratio.value;
-    if (ratio.value < 1 && out.job.zero.stage != 3)
+    if (over.offloadRatio && offload.device == OffloadDevice::None)
+      error(nullptr, section.pathOf("ratio"),
+            fmt::format("found --offload-ratio {} where optimizer states are "
+                        "not offloaded, expected it with {} cpu or nvme",
+                        toText(*over.offloadRatio), section.pathOf("device")));
+    // DeepSpeed's file obeys its rules; here every stage can do it.
+    if (ratio.value < 1 && out.job.zero.stage != 3 && ratio.fromFile())
       error(*section.node->find("ratio"), section.pathOf("ratio"),
             fmt::format("found {} at stage {}, expected 1 below stage 3",
                         ratio.value, out.job.zero.stage));

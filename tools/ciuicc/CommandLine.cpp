@@ -19,6 +19,7 @@ struct Settings {
   CompileOptions compile;
   TrainSettings training;
   std::string deviceMemory, hostMemory, precision, machine, offloadOptimizer;
+  std::string recompute;
   std::optional<int64_t> devices;
   InspectOptions inspect;
   std::string checkpoint, exportFolder, bundle, reportFile;
@@ -62,6 +63,11 @@ void addOverrides(CLI::App &app, Settings &s) {
                  "device, cpu the host")
       ->check(CLI::IsMember({"none", "cpu"}))
       ->group(group);
+  app.add_option("--offload-ratio", o.offloadRatio,
+                 "Share of the optimizer states that is offloaded, 0 to 1, to "
+                 "the nearest bucket; default all")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group(group);
   app.add_option("--lr", o.lr, "Learning rate")->group(group);
   app.add_option("--beta1", o.beta1, "Adam's first beta")->group(group);
   app.add_option("--beta2", o.beta2, "Adam's second beta")->group(group);
@@ -71,6 +77,25 @@ void addOverrides(CLI::App &app, Settings &s) {
                  "Largest global gradient norm; 0 is off")
       ->group(group);
   app.add_option("--warmup-steps", o.warmupSteps, "Steps of warm-up")
+      ->group(group);
+}
+
+/// Takes what `parse` reads; the check of an option.
+template <typename T> auto readsAs(rt::Result<T> (*parse)(std::string_view)) {
+  return [parse](const std::string &text) {
+    rt::Result<T> read = parse(text);
+    return read.ok() ? std::string() : read.takeStatus().str();
+  };
+}
+
+/// The options that make room, or give it up, beyond the file's keys.
+void addRoom(CLI::App &app, Settings &s) {
+  const char *group = "Memory against time; the training stays the same";
+  app.add_option("--recompute", s.recompute,
+                 "What the backward computes again instead of keeping it: "
+                 "none, or block (each block from its input)")
+      ->check(readsAs(config::parseRecompute))
+      ->check(CLI::IsMember({"none", "block"}))
       ->group(group);
 }
 
@@ -101,9 +126,7 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
   app.add_option("--host-memory", s.hostMemory,
                  "Memory of the host for the job, such as 512GB; default the "
                  "machine's, or no limit");
-  app.add_option("--recompute", c.recompute,
-                 "Activations computed again in the backward: none or block")
-      ->check(CLI::IsMember({"none", "block"}));
+  addRoom(app, s);
   app.add_option("--prefetch", c.prefetch,
                  "Buckets gathered ahead of the one in use; default 1")
       ->check(CLI::Range(int64_t{0}, int64_t{64}));
@@ -149,6 +172,9 @@ bool finishCompile(Settings &s) {
     s.compile.overrides.offloadOptimizer = config::OffloadDevice::None;
   else if (s.offloadOptimizer == "cpu")
     s.compile.overrides.offloadOptimizer = config::OffloadDevice::Cpu;
+  config::Overrides &o = s.compile.overrides;
+  if (!s.recompute.empty())
+    o.recompute = *config::parseRecompute(s.recompute);
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
          takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
 }

@@ -32,10 +32,9 @@ struct CompileOptions {
   int64_t sharedMemory = 0; ///< Bytes of all ranks' arenas; 0: no limit.
   std::optional<machine::Machine> machine; ///< That the limits come from.
   int64_t prefetch = 1;                    ///< Buckets gathered ahead.
-  std::string recompute = "none";
-  std::string target = "cpu"; ///< Or "cuda".
-  std::string architectures;  ///< For CUDA, "sm_80,sm_90a"; empty: sm_80.
-  bool build = true;          ///< Compile the library of the bundle.
+  std::string target = "cpu";              ///< Or "cuda".
+  std::string architectures; ///< For CUDA, "sm_80,sm_90a"; empty: sm_80.
+  bool build = true;         ///< Compile the library of the bundle.
   std::vector<std::string> noDecay;
   std::string remarks; ///< Categories to print, a regular expression.
   bool strict = false;

@@ -107,7 +107,7 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
   const config::OffloadSettings &offload = job.zero.offloadOptimizer;
   phases.offload = offload.device == config::OffloadDevice::Cpu;
   phases.offloadOptimizer.ratio = offload.ratio;
-  phases.recompute.policy = options.recompute;
+  phases.recompute.policy = config::printRecompute(job.room.recompute);
   phases.lower.target = options.target;
   phases.lower.architectures = architecturesOf(options);
   phases.order.prefetch =
