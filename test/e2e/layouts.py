@@ -54,10 +54,12 @@ def pairs_of(layout):
     return set(itertools.combinations(sorted(layout.items()), 2))
 
 
-def pairwise_cover():
-    """Few layouts that contain every pair of values that any layout has.
-    Greedy, and the same in every run: the first of the best ones is taken."""
-    candidates = [(layout, pairs_of(layout)) for layout in all_layouts()]
+def pairwise_cover(among=None):
+    """Few layouts that contain every pair of values that any layout (of those
+    given, or of all) has. Greedy, and the same in every run: the first of the
+    best ones is taken."""
+    among = among or all_layouts()
+    candidates = [(layout, pairs_of(layout)) for layout in among]
     left = set().union(*(pairs for _, pairs in candidates))
     cover = []
     while left:

@@ -1,0 +1,345 @@
+"""Random training jobs: models of every kind that is read, layouts, and all
+choices that make room. For memory_truth_test.py and random_jobs.py.
+
+A job is a dictionary of choices. What makes room must not change what is
+trained: `without_room` is the same job with none of it, `alone` the same
+global batches on one device."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+
+from harness import (
+    CIUICC,
+    ciuicc,
+    ds_config,
+    read_log,
+    steps_of,
+    write_json,
+    write_tokens,
+)
+
+STEPS = 3
+
+# What makes room, and its neutral value. A value None leaves the option out.
+ROOM = {
+    "offload": "none",
+    "ratio": None,
+    "recompute": "none",
+    "prefetch": 1,
+}
+
+# The values that a random job draws from, `neutral` among them.
+CHOICES = {
+    "offload": ("none", "none", "cpu"),
+    "ratio": (None, 0.5),
+    "recompute": ("none", "block"),
+    "prefetch": (1, 0, 2),
+}
+
+# Given as options; what is None or neutral is left out.
+OPTIONS = {"recompute": "--recompute", "prefetch": "--prefetch"}
+
+PLAIN = {
+    "model": None,
+    "devices": 1,
+    "stage": 0,
+    "precision": "fp32",
+    "micro": 1,
+    "accumulation": 1,
+    "sequence": 8,
+    "threshold": 100_000,
+    "bucket": 500_000_000,
+    "optimizer": "AdamW",
+    "clip": 1.0,
+    **ROOM,
+}
+
+# Relative to a run whose sums are taken in another order.
+TOLERANCE = {"fp32": 1e-5, "bf16": 6e-3, "fp16": 1e-3}
+
+
+def make_model(rng):
+    """A configuration that a Hugging Face folder could have, odd sizes and
+    all."""
+    heads = rng.choice([1, 2, 3, 4])
+    kv_heads = rng.choice([n for n in (1, 2, 3, 4) if heads % n == 0])
+    head = 2 * rng.randint(1, 9)
+    config = {
+        "hidden_act": "silu",
+        "head_dim": head,
+        "hidden_size": rng.choice([heads * head, rng.randint(3, 70)]),
+        "initializer_range": rng.choice([0.02, 0.1]),
+        "intermediate_size": rng.randint(1, 90),
+        "max_position_embeddings": 64,
+        "num_attention_heads": heads,
+        "num_hidden_layers": rng.randint(1, 5),
+        "num_key_value_heads": kv_heads,
+        "rms_norm_eps": rng.choice([1e-6, 1e-5]),
+        "rope_theta": rng.choice([1e4, 1e6]),
+        "tie_word_embeddings": rng.random() < 0.5,
+        "vocab_size": rng.randint(2, 130),
+    }
+    if rng.random() < 0.3:
+        return {
+            **config,
+            "model_type": "qwen2",
+            "architectures": ["Qwen2ForCausalLM"],
+            "use_sliding_window": False,
+        }
+    return {
+        **config,
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "attention_bias": rng.random() < 0.3,
+        "mlp_bias": rng.random() < 0.3,
+    }
+
+
+def make_job(rng):
+    """A random job; the same for the same state of `rng`."""
+    job = {
+        **PLAIN,
+        "model": make_model(rng),
+        "devices": rng.choice([1, 2, 2, 3, 4, 8]),
+        "stage": rng.choice([0, 1, 2, 3, 3]),
+        "precision": rng.choice(["fp32", "fp32", "bf16", "fp16"]),
+        "micro": rng.randint(1, 2),
+        "accumulation": rng.randint(1, 3),
+        "sequence": rng.randint(1, 20),
+        "threshold": rng.choice([100_000, 0, 200]),
+        "bucket": rng.choice([500_000_000, 9_000, 1_500]),
+        "optimizer": rng.choice(["AdamW", "AdamW", "Adam", "SGD"]),
+        "clip": rng.choice([1.0, 0.1, 0.0]),
+    }
+    return choose_room(rng, job)
+
+
+def choose_room(rng, job):
+    """`job` with random choices of what makes room, as far as its layout has
+    them."""
+    job = dict(job)
+    for choice, values in CHOICES.items():
+        job[choice] = rng.choice(values)
+    # Below stage 3 DeepSpeed knows no part of the optimizer's state.
+    if job["offload"] == "none" or job["stage"] < 3:
+        job["ratio"] = None
+    return job
+
+
+def without_room(job):
+    """The same job with all that makes room left out."""
+    return {**job, **ROOM}
+
+
+def alone(job):
+    """The same global batches on one device, nothing split or offloaded."""
+    return {
+        **without_room(job),
+        "devices": 1,
+        "stage": 0,
+        "micro": job["devices"] * job["micro"],
+    }
+
+
+def describe(job):
+    return " ".join(f"{k}={v}" for k, v in job.items() if k != "model")
+
+
+def settings_of(job):
+    """The job's DeepSpeed file."""
+    zero = {
+        "reduce_bucket_size": job["bucket"],
+        "stage3_param_persistence_threshold": job["threshold"],
+    }
+    if job["offload"] != "none":
+        zero["offload_optimizer"] = {"device": job["offload"]}
+        if job["ratio"] is not None:
+            zero["offload_optimizer"]["ratio"] = job["ratio"]
+    changes = {}
+    if job["precision"] == "bf16":
+        changes["bf16"] = {"enabled": True}
+    if job["precision"] == "fp16":
+        # Steps that overflow would be others with other sums.
+        changes["fp16"] = {"enabled": True, "initial_scale_power": 6}
+    if job["optimizer"] == "SGD":
+        changes["zero_allow_untested_optimizer"] = True
+        changes["zero_force_ds_cpu_optimizer"] = False
+    parameters = {"lr": 1e-2, "weight_decay": 0.01}
+    if job["optimizer"] == "SGD":
+        parameters["momentum"] = 0.9
+    return ds_config(
+        job["devices"] * job["micro"] * job["accumulation"],
+        job["stage"],
+        gradient_accumulation_steps=job["accumulation"],
+        gradient_clipping=job["clip"],
+        optimizer={"type": job["optimizer"], "params": parameters},
+        zero=zero,
+        **changes,
+    )
+
+
+def write_job(folder, job):
+    """Writes what the job reads into `folder`; returns the command line of its
+    compilation, without an output."""
+    model = folder / "model"
+    model.mkdir(parents=True, exist_ok=True)
+    write_json(model / "config.json", job["model"])
+    config = write_json(folder / "ds.json", settings_of(job))
+    command = [
+        *("compile", "--model", model, "--config", config),
+        *("--devices", job["devices"], "--seq-len", job["sequence"]),
+    ]
+    for choice, option in OPTIONS.items():
+        if job[choice] is not None and job[choice] != ROOM[choice]:
+            command += [option, job[choice]]
+    return list(map(str, command))
+
+
+def write_data(path, job, seed=0):
+    """Tokens for all steps of a job. The last sequence of the file is not
+    full, so that some ranks have fewer labels."""
+    sequences = STEPS * job["devices"] * job["micro"] * job["accumulation"]
+    numbers = random.Random(seed)
+    vocabulary = job["model"]["vocab_size"]
+    words = min(vocabulary, 12)
+    count = max(2, sequences * job["sequence"] - job["sequence"] // 2 + 1)
+    tokens = [numbers.randrange(words) for _ in range(count)]
+    return write_tokens(path, tokens, vocabulary=vocabulary)
+
+
+def plan_of(bundle):
+    file = pathlib.Path(bundle) / "plan" / "memory.json"
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+class Wrong(Exception):
+    """A job that does not do what its plan says."""
+
+
+def require(condition, *what):
+    if not condition:
+        raise Wrong(" ".join(map(str, what)))
+
+
+def compile_job(command, bundle, *options):
+    outcome = ciuicc(*command, "-o", bundle, *options)
+    require(outcome.code == 0, outcome)
+    return plan_of(bundle)
+
+
+def check_limits(command, folder, plan):
+    """Devices and host of exactly the planned bytes will do, and the plan
+    stays as it was; with one byte less of either the job is refused."""
+    ranks = plan["ranks"]
+    device = plan["device_arena_bytes"]
+    host = plan["host_arena_bytes_a_rank"]
+    sizes = {"--device-memory": device, "--host-memory": ranks * host}
+    limits = [str(part) for pair in sizes.items() for part in pair if pair[1]]
+    exact = compile_job(command, folder / "exact", "--no-build", *limits)
+    require(exact == plan, "limits that hold change the plan")
+    for option, bytes_ in sizes.items():
+        if bytes_ < 2:  # 0 is no limit.
+            continue
+        outcome = ciuicc(
+            *command,
+            *("-o", folder / "less", option, bytes_ - 1),
+        )
+        require(outcome.code == 1, option, bytes_ - 1, outcome)
+        for text in (
+            f"exactly {bytes_} bytes",
+            f"of which there are {bytes_ - 1}",
+        ):
+            require(text in outcome.err, f"no '{text}' in", outcome)
+        require(not (folder / "less").exists(), "a refused job left files")
+
+
+def check_records(log, plan):
+    """What a run allocated is its plan, to the byte and at all times."""
+    records = [r for r in read_log(log) if "tensor_bytes" in r]
+    require(len(records) == 2, len(records), "records of memory")
+    ranks = plan["ranks"]
+    device = plan["device_arena_bytes"]
+    host = plan["host_arena_bytes_a_rank"]
+    for record in records:
+        for key, planned in (
+            ("ranks", ranks),
+            ("device_arena_bytes", device),
+            ("host_arena_bytes", host),
+            ("tensor_bytes", ranks * (device + host)),
+            ("tensor_peak_bytes", ranks * (device + host)),
+            ("tensor_allocations", ranks * ((device > 0) + (host > 0))),
+        ):
+            require(
+                record[key] == planned, key, record[key], "planned", planned
+            )
+
+
+def check_places(plan):
+    """No buffer ends above its arena, and the highest one ends at its end; no
+    packing can take less than what lives at once."""
+    for arena, size in (
+        ("device", plan["device_arena_bytes"]),
+        ("host", plan["host_arena_bytes_a_rank"]),
+    ):
+        ends = [
+            buffer["offset"] + buffer["bytes"]
+            for buffer in plan["buffers"]
+            if buffer["arena"] == arena
+        ]
+        highest = max(ends, default=0)
+        require(highest <= size < highest + 4096, arena, highest, size)
+        require(plan["live_bound"][arena] <= size, arena, "below its bound")
+        require(
+            size - plan["live_bound"][arena] == plan["fragmentation"][arena],
+            arena,
+            "is neither bound nor fragmentation",
+        )
+
+
+def train(bundle, data, log, *options):
+    """Runs a job; returns what each step was, without its times."""
+    outcome = ciuicc(
+        *("train", bundle, "--data", data, "--steps", STEPS, "--log", log),
+        *("--threads", 2, *options),
+    )
+    require(outcome.code == 0, outcome)
+    steps = steps_of(log)
+    require(len(steps) == STEPS, len(steps), "steps")
+    return steps
+
+
+def peak_resident(bundle, data, log):
+    """Runs a job; returns the most bytes of memory that its process held."""
+    process = subprocess.Popen(
+        [
+            *(CIUICC, "train", bundle, "--data", data, "--steps", str(STEPS)),
+            *("--log", log, "--threads", "2"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    require(process.returncode == 0, bundle, "ended with", process.returncode)
+    return usage.ru_maxrss * 1024
+
+
+def check_same(steps, expected):
+    """Room changes no bit of losses, norms and rates."""
+    for got, other in zip(steps, expected):
+        require(got == other, f"{got}, without room {other}")
+
+
+def check_near(steps, expected, tolerance):
+    """The same losses but for the order of sums."""
+    got, other = ([step["loss"] for step in run] for run in (steps, expected))
+    for a, b in zip(got, other):
+        require(
+            a is not None
+            and b is not None
+            and abs(a - b) <= tolerance * max(1.0, abs(b)),
+            f"losses {got}, on one device {other}",
+        )

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""What makes room, in all combinations: the memory that is measured is the
+memory that is planned, exactly the planned bytes will do and one byte less is
+refused, and no bit of the training changes."""
+
+import random
+import unittest
+
+import jobs
+import layouts
+from harness import ScratchCase, read_log
+
+# Three blocks, so that some of them may be chosen; grouped queries.
+MODEL = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_act": "silu",
+    "hidden_size": 24,
+    "head_dim": 6,
+    "initializer_range": 0.1,
+    "intermediate_size": 40,
+    "max_position_embeddings": 512,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 1e4,
+    "tie_word_embeddings": False,
+    "vocab_size": 67,
+}
+# What differs between the jobs of the cover, beside what makes room.
+LAYOUT = {
+    "devices": (1, 2, 4),
+    "stage": (0, 1, 2, 3),
+    "precision": ("fp32", "bf16", "fp16"),
+    "accumulation": (1, 2),
+    "bucket": (500_000_000, 1_500),
+}
+# Of an arena on huge pages, and what a process takes more or less than another.
+HUGE_PAGE = 2 << 20
+NOISE = 4 << 20
+
+
+def cover():
+    """Few jobs with every pair of choices."""
+    rng = random.Random(3)
+    drawn = []
+    for _ in range(600):
+        job = {name: rng.choice(values) for name, values in LAYOUT.items()}
+        drawn.append(jobs.choose_room(rng, job))
+    return layouts.pairwise_cover(drawn)
+
+
+class Room(ScratchCase):
+    def check(self, job, folder):
+        folder.mkdir()
+        data = jobs.write_data(folder / "data.tok", job)
+        command = jobs.write_job(folder, job)
+        plan = jobs.compile_job(command, folder / "bundle")
+        jobs.check_places(plan)
+        jobs.check_limits(command, folder, plan)
+        log = folder / "log.jsonl"
+        steps = jobs.train(folder / "bundle", data, log)
+        jobs.check_records(log, plan)
+        jobs.check_same(steps, self.without_room(job, data))
+
+    def without_room(self, job, data):
+        """The steps of the same layout; each layout runs once."""
+        job = jobs.without_room(job)
+        key = jobs.describe(job)
+        if key not in self.known:
+            folder = self.path(f"without{len(self.known)}")
+            command = jobs.write_job(folder, job)
+            jobs.compile_job(command, folder / "bundle")
+            self.known[key] = jobs.train(
+                folder / "bundle", data, folder / "log.jsonl"
+            )
+        return self.known[key]
+
+    # Every pair of choices, each job with all promises.
+    def test_combinations(self):
+        self.known = {}
+        combinations = cover()
+        self.assertLessEqual(len(combinations), 24)
+        for number, choices in enumerate(combinations):
+            job = {
+                **jobs.PLAIN,
+                "model": MODEL,
+                "threshold": 100,
+                **choices,
+            }
+            with self.subTest(jobs.describe(job)):
+                try:
+                    self.check(job, self.path(str(number)))
+                except jobs.Wrong as error:
+                    self.fail(str(error))
+
+    # The memory of the process follows the plan, arena by arena: what a choice
+    # saves on paper, the process takes less. Pages may be huge, so an arena
+    # may take most of one more.
+    def test_resident_memory(self):
+        large = {
+            **MODEL,
+            "hidden_size": 512,
+            "head_dim": 64,
+            "intermediate_size": 1024,
+            "vocab_size": 259,
+        }
+        plain = {
+            **jobs.PLAIN,
+            "model": large,
+            "devices": 2,
+            "sequence": 256,
+            "accumulation": 2,
+            "threshold": 0,
+        }
+        taken = {}
+        for name, choices in {
+            "plain": {},
+            "stage 3, block": {"stage": 3, "recompute": "block"},
+            "stage 2, bf16": {"stage": 2, "precision": "bf16"},
+        }.items():
+            job = {**plain, **choices}
+            folder = self.path(name.split(",")[0])
+            folder.mkdir()
+            data = jobs.write_data(folder / "data.tok", job)
+            jobs.compile_job(jobs.write_job(folder, job), folder / "bundle")
+            log = folder / "log.jsonl"
+            resident = jobs.peak_resident(folder / "bundle", data, log)
+            record = read_log(log)[-1]
+            taken[name] = (
+                resident,
+                record["tensor_peak_bytes"] + record["scratch_bytes"],
+                record["tensor_allocations"],
+            )
+        resident, planned, arenas = taken.pop("plain")
+        self.assertGreater(planned, 200 << 20)
+        for name, (other, other_planned, other_arenas) in taken.items():
+            with self.subTest(name):
+                most = (arenas + other_arenas) * HUGE_PAGE + NOISE
+                self.assertGreater(planned - other_planned, 2 * most)
+                self.assertAlmostEqual(
+                    resident - other, planned - other_planned, delta=most
+                )
+
+
+if __name__ == "__main__":
+    unittest.main()
