@@ -2,6 +2,7 @@
 #include "runtime/blas/Gemm.h"
 
 #include "runtime/abi/Sizes.h"
+#include "runtime/base/HeldSignals.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/kernels/host/Parallel.h"
 #include "runtime/kernels/host/Workspace.h"
@@ -133,6 +134,10 @@ public:
     set(DNNL_ARG_SCRATCHPAD, workspace.local());
     if (bias)
       set(DNNL_ARG_BIAS, bias);
+    // Some of oneDNN's kernels keep their buffer on the heap and its address in
+    // the stack pointer: a signal's frame would be written over what lies
+    // below.
+    HeldSignals held;
     primitive.execute(call.stream, call.arguments);
   }
 

@@ -1,6 +1,14 @@
 //===- gemm_test.cpp - Matrix products against their definition -----------===//
 #include "test/runtime/OperationHarness.h"
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <pthread.h>
+#include <thread>
+#include <ucontext.h>
+#include <vector>
+
 namespace ciuic::rt::test {
 namespace {
 
@@ -23,7 +31,7 @@ struct Product {
     bias.random(4);
   }
 
-  Status run(int threads = 2) {
+  Status run(int threads = 2, int times = 1) {
     std::vector<Tensor> views = {a.tensor(), b.tensor(), out.tensor()};
     if (c.bias)
       views.push_back(bias.tensor());
@@ -31,7 +39,7 @@ struct Product {
                    .views = views,
                    .ints = {c.transposeA, c.transposeB, c.accumulate},
                    .threads = threads}
-        .run();
+        .run(times);
   }
 
   std::vector<double> reference() const {
@@ -150,6 +158,75 @@ TEST(GemmTest, Refuses) {
   Tensor wrong = a;
   wrong.dtype = DType::I32;
   EXPECT_EQ(run({wrong, b, c}, {0, 0, 0}), Code::Invalid);
+}
+
+/// Where the calling thread's stack pointer was when SIGUSR1 interrupted it.
+/// The handler has a stack of its own: it harms nothing.
+class StackWatch {
+public:
+  StackWatch() : own(1 << 17) {
+    pthread_attr_t attributes;
+    void *base = nullptr;
+    size_t bytes = 0;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &base, &bytes);
+    pthread_attr_destroy(&attributes);
+    begin = reinterpret_cast<uintptr_t>(base);
+    end = begin + bytes;
+    within = elsewhere = 0;
+    stack_t stack{};
+    stack.ss_sp = own.data();
+    stack.ss_size = own.size();
+    sigaltstack(&stack, &stackBefore);
+    struct sigaction action{};
+    action.sa_flags = SA_ONSTACK | SA_SIGINFO | SA_RESTART;
+    action.sa_sigaction = [](int, siginfo_t *, void *context) {
+      auto at = static_cast<uintptr_t>(
+          static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RSP]);
+      (at >= begin && at < end ? within : elsewhere) += 1;
+    };
+    sigaction(SIGUSR1, &action, &actionBefore);
+  }
+  ~StackWatch() {
+    sigaction(SIGUSR1, &actionBefore, nullptr);
+    sigaltstack(&stackBefore, nullptr);
+  }
+
+  static inline std::atomic<int> within, elsewhere;
+
+private:
+  static inline uintptr_t begin, end;
+  std::vector<std::byte> own;
+  stack_t stackBefore{};
+  struct sigaction actionBefore{};
+};
+
+// A signal interrupts a thread only where its frame has a place on the stack:
+// not within code that uses the stack pointer for something else, as oneDNN
+// does for the first of these shapes.
+TEST(GemmTest, SignalsFindAStack) {
+  for (const Case &c :
+       {Case{259, 64, 128, true, false, true, false, f32, f32},
+        Case{144, 64, 900, true, false, true, false, f32, f32},
+        Case{256, 512, 700, false, true, false, true, f32, f32},
+        Case{144, 64, 128, true, false, true, false, bf16, f32},
+        Case{144, 64, 128, true, false, true, false, f16, f16}}) {
+    Product product(c);
+    StackWatch watch;
+    std::atomic<bool> over{false};
+    std::thread sender([&, target = pthread_self()] {
+      while (!over) {
+        pthread_kill(target, SIGUSR1);
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    });
+    EXPECT_OK(product.run(1, 300));
+    over = true;
+    sender.join();
+    EXPECT_GT(watch.within, 0);
+    EXPECT_EQ(watch.elsewhere, 0)
+        << product.c.m << " x " << product.c.k << " x " << product.c.n;
+  }
 }
 
 // A rate is measured for every training type.
