@@ -30,9 +30,9 @@ double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// While it lives the first SIGINT or SIGTERM (what batch systems send before
-/// they kill) only sets a flag; a second one acts as before, for a run that
-/// hangs.
+/// While it lives the first SIGINT and the first SIGTERM (what batch systems
+/// send before they kill) only set a flag; a second one acts as before, for a
+/// run that hangs.
 class InterruptGuard {
 public:
   InterruptGuard() {
@@ -98,7 +98,7 @@ private:
   Status shareInterrupt(bool here);
   Status loop();
   Status finish();
-  Status step(InterruptGuard &guard);
+  Status step();
   Status tell(double seconds);
   Status save();
   Status validate();
@@ -118,6 +118,7 @@ private:
   std::optional<BatchLoader> loader, validation;
   std::unique_ptr<ProgressLog> log;
   Status logFailure;
+  std::optional<InterruptGuard> guard;
   std::optional<FolderLock> saveLock;
   std::string configJson;
   uint64_t steps = 0; ///< The number of the last step.
@@ -240,6 +241,8 @@ Status Trainer::begin() {
   if (done >= steps)
     log->note(
         fmt::format("nothing to train: {} of {} steps are done", done, steps));
+  // From the first record on, to the end: what was trained is saved.
+  guard.emplace();
   return log->memory(memoryRecord());
 }
 
@@ -371,7 +374,7 @@ Status Trainer::validate() {
   return {};
 }
 
-Status Trainer::step(InterruptGuard &guard) {
+Status Trainer::step() {
   Clock::time_point begin = Clock::now();
   CIUIC_TRY(job->step(*loader, done).during([&] {
     return "running step " + std::to_string(done + 1);
@@ -383,7 +386,7 @@ Status Trainer::step(InterruptGuard &guard) {
   skipped += skipping ? 1 : 0;
   CIUIC_TRY_ASSIGN(result.loss, scalar("report.loss", 0));
   CIUIC_TRY(tell(seconds));
-  CIUIC_TRY(shareInterrupt(guard.wasInterrupted() || !logFailure.ok()));
+  CIUIC_TRY(shareInterrupt(guard->wasInterrupted() || !logFailure.ok()));
   CIUIC_TRY_ASSIGN(double stopped, scalar("report.stopped", 0));
   if (stopped != 0)
     return Status(Code::Stopped,
@@ -406,9 +409,8 @@ Status Trainer::step(InterruptGuard &guard) {
 }
 
 Status Trainer::loop() {
-  InterruptGuard guard;
   while (done < steps && !result.interrupted)
-    CIUIC_TRY(step(guard));
+    CIUIC_TRY(step());
   if (result.interrupted)
     log->note(fmt::format("interrupted after step {}", done));
   return {};

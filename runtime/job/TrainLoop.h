@@ -77,7 +77,9 @@ struct TrainResult {
 };
 
 /// Trains. SIGINT or SIGTERM, to any process, ends the run after the step that
-/// is under way, as if it had been the last one. Where one process fails all
+/// is under way, as if it had been the last one; before the first record of the
+/// log it ends the process, and after the last step nothing is left to end.
+/// Where one process fails all
 /// do, with a message that names it. Code::Stopped where training cannot go on:
 /// the loss is not finite, or the loss scale overflowed at its minimum.
 Result<TrainResult> runTraining(const TrainOptions &options);

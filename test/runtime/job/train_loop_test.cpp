@@ -227,6 +227,46 @@ TEST_P(TrainLoopSignalTest, Saves) {
   std::string saved = "checkpoints/step-" + std::to_string(result.steps);
   EXPECT_EQ(stat(path(saved).c_str(), &info), 0) << saved;
 }
+
+/// A group of one whose `last` exchange, counted from 1, finds a signal.
+class SignallingGroup final : public ProcessGroup {
+public:
+  SignallingGroup(int last, int signal)
+      : alone(makeSingleProcess()), last(last), signal(signal) {}
+  uint32_t process() const override { return 0; }
+  uint32_t processes() const override { return 1; }
+  Status exchange(std::span<const std::span<const std::byte>> send,
+                  std::span<const std::span<std::byte>> receive) override {
+    if (++exchanges == last)
+      raise(signal);
+    return alone->exchange(send, receive);
+  }
+  void abort(const Status &) override {}
+
+  int exchanges = 0;
+
+private:
+  std::unique_ptr<ProcessGroup> alone;
+  const int last, signal;
+};
+
+// A signal after the last step, when the run waits for the other processes to
+// have written what they write, takes nothing from it.
+TEST_P(TrainLoopSignalTest, HarmsNothingAtTheEnd) {
+  TrainOptions run = options();
+  run.steps = 3;
+  run.save = path("checkpoints");
+  // One exchange a step, and the one at the end.
+  SignallingGroup group(4, GetParam());
+  run.group = &group;
+  TrainResult result = train(run);
+  EXPECT_EQ(group.exchanges, 4);
+  EXPECT_EQ(result.steps, 3u);
+  EXPECT_FALSE(result.interrupted);
+  struct stat info;
+  EXPECT_EQ(stat(path("checkpoints/step-3").c_str(), &info), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Signals, TrainLoopSignalTest,
                          testing::Values(SIGINT, SIGTERM));
 
