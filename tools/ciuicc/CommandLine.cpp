@@ -126,6 +126,9 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
   app.add_option("--host-memory", s.hostMemory,
                  "Memory of the host for the job, such as 512GB; default the "
                  "machine's, or no limit");
+  app.add_flag("--fit", c.fit,
+               "Choose what makes the job fit, of all that neither the "
+               "command line nor the file says: what costs no time first");
   addRoom(app, s);
   app.add_option("--prefetch", c.prefetch,
                  "Buckets gathered ahead of the one in use; default 1")
@@ -146,7 +149,7 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
   app.add_option("--dump", c.dump, "Write the IR of each phase to this folder");
   app.add_option("--remarks", c.remarks,
                  "Print what passes decided; a regular expression of "
-                 "categories: train, comm, sched, memory");
+                 "categories: train, comm, sched, memory, fit");
   app.add_flag("--timing", c.timing, "Print the seconds of each phase");
   app.add_flag("--strict", c.strict,
                "Keys without effect and unknown keys are errors");
@@ -177,6 +180,13 @@ bool finishCompile(Settings &s) {
     o.recompute = *config::parseRecompute(s.recompute);
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
          takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
+}
+
+/// Remembers which options of a compilation are given.
+void takeGiven(const CLI::App &app, Settings &s) {
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() > 0)
+      s.compile.given.push_back(option->get_name());
 }
 
 /// What the machine is, where the command line does not say it. Returns the
@@ -399,6 +409,7 @@ int tool::runCommandLine(int argc, char **argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (*compile) {
+    takeGiven(*compile, s);
     if (!finishCompile(s))
       return 2;
     if (int code = takeMachine(s))
@@ -406,6 +417,7 @@ int tool::runCommandLine(int argc, char **argv) {
     return runCompile(s.compile);
   }
   if (*training) {
+    takeGiven(*training, s);
     s.training.cudaGiven = givenCudaOptions(*training);
     // What follows the word "train".
     char **given = std::find(argv, argv + argc, std::string("train")) + 1;

@@ -37,6 +37,9 @@ struct CompileOptions {
   bool build = true;         ///< Compile the library of the bundle.
   std::vector<std::string> noDecay;
   std::string remarks; ///< Categories to print, a regular expression.
+  /// Options given on the command line: what --fit may not choose.
+  std::vector<std::string> given;
+  bool fit = false; ///< Choose what makes the job fit.
   bool strict = false;
   bool timing = false; ///< Print the seconds of each phase.
   bool quiet = false;  ///< Neither notes nor the closing line.

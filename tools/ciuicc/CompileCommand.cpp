@@ -7,6 +7,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "tools/RegisterAll.h"
 #include "tools/ciuicc/Compiler.h"
+#include "tools/ciuicc/fit/Fit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -20,7 +21,7 @@ using namespace ciuic::tool;
 
 static constexpr int64_t kDefaultSequence = 512;
 
-static std::string inUnits(double value, const char *unit) {
+std::string tool::inUnits(double value, const char *unit) {
   std::string text;
   llvm::raw_string_ostream os(text);
   const char *prefix = "";
@@ -70,6 +71,12 @@ tool::resolveSettings(const CompileOptions &options,
         "the learning rate's schedule is as long as the training, and nothing "
         "says how long that is; give --steps");
   return resolved;
+}
+
+int64_t tool::sequenceOf(const CompileOptions &options,
+                         const model::ModelConfig &model) {
+  return options.sequence.value_or(
+      std::min(model.maxPositions, kDefaultSequence));
 }
 
 /// What a location says to the user: a place in a file, or a tensor's name.
@@ -137,7 +144,8 @@ namespace {
 /// One compilation, from its files to its bundle.
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options) : options(options) {}
+  explicit Compilation(const CompileOptions &options)
+      : asGiven(options), options(options) {}
   int run();
 
 private:
@@ -148,11 +156,13 @@ private:
   int runPhases();
   int emit();
   LogicalResult dump(size_t phase);
-  std::string printed();
+  void remarkDecisions();
   void sayWhatIsReserved();
   void sayWhatWasMade();
 
-  const CompileOptions &options;
+  const CompileOptions asGiven;
+  CompileOptions options; ///< With what --fit chose.
+  std::vector<fit::Decision> decisions;
   MLIRContext context{MLIRContext::Threading::DISABLED};
   std::optional<model::ModelConfig> model;
   config::ResolvedConfig settings;
@@ -163,21 +173,20 @@ private:
 };
 } // namespace
 
-/// The IR as dumps hold it: the user's names in front, locations kept.
-std::string Compilation::printed() {
+std::string tool::printModule(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
   OpPrintingFlags flags;
   flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
   flags.printNameLocAsPrefix();
-  module->print(os, flags);
+  module.print(os, flags);
   os << "\n";
   return text;
 }
 
 LogicalResult Compilation::dump(size_t phase) {
   std::string name = dumpName(phase);
-  ir.push_back({"ir/" + name, printed()});
+  ir.push_back({"ir/" + name, printModule(*module)});
   if (options.dump.empty())
     return success();
   if (std::error_code error = llvm::sys::fs::create_directories(
@@ -350,8 +359,7 @@ int Compilation::readModel() {
       return report(resolved.takeStatus());
     settings = *resolved;
     int64_t microBatch = settings.job.batch.microBatch;
-    int64_t sequence = options.sequence.value_or(
-        std::min(model->maxPositions, kDefaultSequence));
+    int64_t sequence = sequenceOf(options, *model);
     layers = model->layers;
     module = model::importModel(context, *model, microBatch, sequence);
     if (!module)
@@ -377,8 +385,10 @@ int Compilation::runPhases() {
     PassManager pm(&context);
     phase.build(pm, phases);
     if (failed(pm.run(*module))) {
-      if (phase.name == "allocate")
+      if (phase.name == "allocate") {
         sayWhatIsReserved();
+        fit::printNearest(asGiven);
+      }
       return fail("the phase " + phase.name.str() + " refused the job");
     }
     if (failed(dump(i)))
@@ -417,6 +427,19 @@ int Compilation::emit() {
   bundle.manifest["wall_clock_breakdown"] = settings.job.wallClockBreakdown;
   bundle.manifest["steps_per_print"] = settings.job.stepsPerPrint;
   return failed(codegen::writeBundle(*module, std::move(bundle))) ? 3 : 0;
+}
+
+/// What --fit did, for --remarks.
+void Compilation::remarkDecisions() {
+  for (const fit::Decision &decision : decisions)
+    if (decision.chosen)
+      remark::passed(module->getLoc(),
+                     remark::RemarkOpts::name("Chosen").category("fit"))
+          << decision.text;
+    else
+      remark::missed(module->getLoc(),
+                     remark::RemarkOpts::name("NotChosen").category("fit"))
+          << decision.text;
 }
 
 /// Of the machine's memory, what the job cannot have, and for whom it is.
@@ -486,6 +509,14 @@ int Compilation::run() {
   }
   if (options.output.empty() && last == getPhases().size() - 1)
     return fail("give the bundle's folder with -o", 2);
+  if (options.fit) {
+    if (!options.deviceMemory && !options.hostMemory && !options.sharedMemory)
+      return fail("--fit needs to know what there is: give --machine, "
+                  "--device-memory or --host-memory",
+                  2);
+    if (int code = fit::chooseWhatFits(options, decisions))
+      return code;
+  }
 
   DialectRegistry registry;
   registerDialects(registry);
@@ -505,6 +536,7 @@ int Compilation::run() {
 
   if (int code = readModel())
     return code;
+  remarkDecisions();
   if (int code = runPhases())
     return code;
   if (last != getPhases().size() - 1)

@@ -2,6 +2,7 @@
 #ifndef CIUIC_TOOLS_CIUICC_COMPILER_H
 #define CIUIC_TOOLS_CIUICC_COMPILER_H
 
+#include "frontend/model/ModelConfig.h"
 #include "passes/Codegen/BundleWriter.h"
 #include "passes/Pipelines/Phases.h"
 #include "tools/ciuicc/Commands.h"
@@ -11,6 +12,16 @@ namespace ciuic::tool {
 /// The passes' options for a resolved job.
 PhaseOptions phaseOptions(const config::JobSettings &job,
                           const CompileOptions &options);
+
+/// Tokens a sequence.
+int64_t sequenceOf(const CompileOptions &options,
+                   const model::ModelConfig &model);
+
+/// The IR as dumps hold it: the user's names in front, locations kept.
+std::string printModule(mlir::ModuleOp module);
+
+/// "12.3 GB"; without a unit "6.91 B" of anything.
+std::string inUnits(double value, const char *unit);
 
 /// The GPUs that a bundle for CUDA is made for: "sm_80,sm_90a".
 std::string architecturesOf(const CompileOptions &options);

@@ -1,0 +1,226 @@
+//===- Knobs.cpp - What can be set to make a job fit ----------------------===//
+#include "tools/ciuicc/fit/Knobs.h"
+#include "passes/Pipelines/Phases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace ciuic;
+using namespace ciuic::fit;
+using tool::CompileOptions;
+
+/// Shares of the optimizer states that may be offloaded.
+static constexpr int kRatios = 8;
+
+namespace {
+/// Collects the knobs of one job.
+class Finder {
+public:
+  explicit Finder(const JobFacts &job) : job(job) {}
+  std::vector<Knob> run();
+
+private:
+  void addBatch();
+  void addStage();
+  void addOptimizerOffload();
+  void addRecompute();
+  void addPrefetch();
+
+  static void add(Knob &knob, config::RecomputeSpec spec);
+  Knob start(std::string name, std::initializer_list<const char *> flags,
+             std::initializer_list<const char *> keys) const;
+  void finish(Knob knob);
+  bool runs(const char *phase) const {
+    return *findPhase(phase) >= job.firstPhase;
+  }
+
+  const JobFacts &job;
+  std::vector<Knob> knobs;
+};
+} // namespace
+
+/// A knob at its first level, fixed if any of the flags is given or any of
+/// the keys is in the file.
+Knob Finder::start(std::string name, std::initializer_list<const char *> flags,
+                   std::initializer_list<const char *> keys) const {
+  Knob knob;
+  knob.name = std::move(name);
+  knob.levels.push_back({"", "", [](CompileOptions &) {}});
+  for (const config::ResolvedKey &row : job.resolved.keys)
+    for (const char *key : keys)
+      if (row.key == key && row.source == config::Source::File) {
+        knob.fixedBy = row.origin + " of " + job.options.config;
+        knob.inFile = true;
+        return knob;
+      }
+  for (const std::string &given : job.options.given)
+    for (const char *flag : flags)
+      if (given == flag)
+        knob.fixedBy = flag;
+  return knob;
+}
+
+void Finder::finish(Knob knob) {
+  if (knob.levels.size() == 1)
+    return;
+  if (knob.probes.empty())
+    for (unsigned level = 1; level < knob.levels.size(); ++level)
+      knob.probes.push_back(level);
+  knobs.push_back(std::move(knob));
+}
+
+/// Fewer sequences at a time, and more times. Each sequence is computed on by
+/// itself, so that only the order of sums changes.
+void Finder::addBatch() {
+  const config::BatchSettings &batch = job.resolved.job.batch;
+  int64_t all = batch.microBatch * batch.accumulation;
+  // A larger one than this is refused at import.
+  if (!job.ownsImport || !runs("differentiate") || batch.microBatch > 65536)
+    return;
+  Knob knob =
+      start("micro-batch", {"--micro-batch", "--accumulation"},
+            {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"});
+  for (int64_t micro = batch.microBatch - 1; micro > 0; --micro) {
+    if (all % micro)
+      continue;
+    std::string size = std::to_string(micro),
+                times = std::to_string(all / micro);
+    knob.levels.push_back({"--micro-batch " + size + " --accumulation " + times,
+                           "\"train_micro_batch_size_per_gpu\": " + size +
+                               ", \"gradient_accumulation_steps\": " + times,
+                           [micro, all](CompileOptions &options) {
+                             options.overrides.microBatch = micro;
+                             options.overrides.accumulation = all / micro;
+                           }});
+  }
+  unsigned last = knob.levels.size() - 1;
+  if (last > 2)
+    knob.probes = {1, (1 + last) / 2, last};
+  finish(std::move(knob));
+}
+
+void Finder::addStage() {
+  if (!runs("shard") || job.resolved.job.batch.worldSize == 1)
+    return;
+  Knob knob = start("ZeRO stage", {"--zero-stage"},
+                    {"zero_optimization.stage", "zero_optimization"});
+  for (int64_t stage = job.resolved.job.zero.stage + 1; stage <= 3; ++stage) {
+    std::string text = std::to_string(stage);
+    knob.levels.push_back({"--zero-stage " + text, "\"stage\": " + text,
+                           [stage](CompileOptions &options) {
+                             options.overrides.stage = stage;
+                           }});
+  }
+  finish(std::move(knob));
+}
+
+void Finder::addOptimizerOffload() {
+  if (!runs("place"))
+    return;
+  Knob knob = start("optimizer offload", {"--offload-optimizer"},
+                    {"zero_optimization.offload_optimizer.device"});
+  if (job.resolved.job.zero.offloadOptimizer.device ==
+      config::OffloadDevice::None) {
+    // In a file DeepSpeed allows shares at stage 3 alone.
+    for (int part = knob.inFile ? kRatios : 1; part <= kRatios; ++part) {
+      std::string flags = "--offload-optimizer cpu";
+      if (part < kRatios)
+        flags += fmt::format(" --offload-ratio {}", double(part) / kRatios);
+      knob.levels.push_back(
+          {flags, "\"offload_optimizer\": {\"device\": \"cpu\"}",
+           [part](CompileOptions &options) {
+             options.overrides.offloadOptimizer = config::OffloadDevice::Cpu;
+             if (part < kRatios)
+               options.overrides.offloadRatio = double(part) / kRatios;
+           }});
+    }
+    if (!knob.inFile)
+      knob.probes = {kRatios / 2, kRatios};
+  } else { // Where it is the host that lacks room.
+    knob.levels.push_back({"--offload-optimizer none",
+                           "\"offload_optimizer\": {\"device\": \"none\"}",
+                           [](CompileOptions &options) {
+                             options.overrides.offloadOptimizer =
+                                 config::OffloadDevice::None;
+                           }});
+  }
+  finish(std::move(knob));
+}
+
+void Finder::add(Knob &knob, config::RecomputeSpec spec) {
+  knob.levels.push_back({"--recompute " + config::printRecompute(spec), "",
+                         [spec](CompileOptions &options) {
+                           options.overrides.recompute = spec;
+                         }});
+}
+
+void Finder::addRecompute() {
+  if (!runs("place"))
+    return;
+  Knob knob = start("recomputation", {"--recompute"}, {});
+  if (!job.resolved.job.room.recompute.any())
+    add(knob, config::RecomputeSpec{config::kAllBlocks, 0});
+  finish(std::move(knob));
+}
+
+void Finder::addPrefetch() {
+  if (!runs("schedule") || job.resolved.job.zero.prefetchBucketSize == 0)
+    return;
+  Knob knob = start("prefetch", {"--prefetch"}, {});
+  for (int64_t ahead = job.options.prefetch - 1; ahead >= 0; --ahead)
+    knob.levels.push_back(
+        {"--prefetch " + std::to_string(ahead), "",
+         [ahead](CompileOptions &options) { options.prefetch = ahead; }});
+  if (knob.levels.size() > 2)
+    knob.probes = {unsigned(knob.levels.size()) - 1};
+  finish(std::move(knob));
+}
+
+std::vector<Knob> Finder::run() {
+  addStage();
+  addOptimizerOffload();
+  addRecompute();
+  addBatch();
+  addPrefetch();
+  return std::move(knobs);
+}
+
+std::vector<Knob> fit::findKnobs(const JobFacts &job) {
+  return Finder(job).run();
+}
+
+std::vector<Ladder> fit::laddersOf(const std::vector<Knob> &knobs) {
+  std::vector<Ladder> ladders;
+  for (const Knob &knob : knobs)
+    ladders.push_back(
+        {unsigned(knob.levels.size()), knob.probes, knob.fixed()});
+  return ladders;
+}
+
+CompileOptions fit::withChoice(CompileOptions options,
+                               const std::vector<Knob> &knobs,
+                               const Choice &choice) {
+  for (size_t i = 0; i < knobs.size(); ++i)
+    knobs[i].levels[choice[i]].apply(options);
+  return options;
+}
+
+std::string fit::describe(const std::vector<Knob> &knobs,
+                          const Choice &choice) {
+  std::string flags, file;
+  for (size_t i = 0; i < knobs.size(); ++i) {
+    const Level &level = knobs[i].levels[choice[i]];
+    if (choice[i] == 0)
+      continue;
+    if (knobs[i].inFile)
+      file += (file.empty() ? "with " : ", ") + level.file + " in " +
+              knobs[i].fixedBy;
+    else
+      flags += (flags.empty() ? "" : " ") + level.flags +
+               (knobs[i].fixed() ? " instead of the one given" : "");
+  }
+  if (!flags.empty())
+    flags = "with " + flags;
+  return flags + (flags.empty() || file.empty() ? "" : " and ") + file;
+}
