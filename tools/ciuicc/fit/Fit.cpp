@@ -18,8 +18,8 @@ using tool::inUnits;
 
 /// How many jobs are tried: of ordinary size many, of a large one as many as
 /// take the same time. Tasks are what planning takes time for.
-static constexpr int64_t kTasksOfFit = 400'000, kTasksOfRefusal = 130'000;
-static constexpr unsigned kMostOfFit = 60, kMostOfRefusal = 14, kLeast = 5;
+static constexpr int64_t kTasksOfFit = 200'000, kTasksOfRefusal = 60'000;
+static constexpr unsigned kMostOfFit = 48, kMostOfRefusal = 14, kLeast = 5;
 static constexpr unsigned kMostNearest = 3;
 
 static Trials makeTrials(Evaluator &evaluator, const CompileOptions &options,
