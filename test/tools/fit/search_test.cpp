@@ -102,6 +102,29 @@ TEST(Fit, FindsTheLevelInBetween) {
   EXPECT_LE(job.trials->made(), 10u);
 }
 
+// Room that is left is spent for time, as much of it as fits.
+TEST(Fit, SpendsWhatIsLeft) {
+  // The first makes more room than is missing; each level of the second takes
+  // some of it and is faster.
+  std::vector<Effect> keep;
+  for (int i = 1; i <= 8; ++i)
+    keep.push_back({-3 * i, -1.0 * i});
+  Job job(100, 80, {{{40, 20}}, keep});
+  job.ladders[1].spends = true;
+  job.ladders[1].probes.clear();
+  EXPECT_EQ(job.fit().choice, (Choice{1, 6}));
+}
+
+// What takes room is no way to make it.
+TEST(Fit, SpendsNothingThatIsMissing) {
+  Job job(100, 50, {{{20, 1}}, {{-10, -5}}});
+  job.ladders[1].spends = true;
+  job.ladders[1].probes.clear();
+  FitResult result = job.fit();
+  EXPECT_FALSE(result.outcome.fits());
+  EXPECT_EQ(result.choice, (Choice{1, 0}));
+}
+
 // What the user decided stays.
 TEST(Fit, LeavesFixedKnobs) {
   Job job(100, 90, {{{50, 0}}, {{10, 9}}});
@@ -185,7 +208,7 @@ TEST(Nearest, LeavesOutSupersets) {
   EXPECT_EQ(nearest[0].choice, (Choice{1, 0}));
 }
 
-// A level is no higher than it must be.
+// A level is no higher than it must be, of those that are worth a probe.
 TEST(Nearest, TakesTheLowestLevel) {
   Job job(100, 60, {{{10, 1}, {45, 2}, {90, 3}}});
   std::vector<Nearest> nearest = job.nearest();

@@ -142,7 +142,8 @@ static void tellDecisions(const std::vector<Knob> &knobs,
                                      effectOf(all, result.given.seconds)});
     else
       decisions.push_back(
-          {false, "not needed: " + knobs[knob].levels.back().flags});
+          {false, (knobs[knob].spends ? "not chosen: " : "not needed: ") +
+                      knobs[knob].levels.back().flags});
   }
 }
 
@@ -151,9 +152,9 @@ int fit::chooseWhatFits(CompileOptions &options,
   Evaluator evaluator(options);
   if (!evaluator.open())
     return 0;
-  std::vector<Knob> knobs =
-      findKnobs({options, evaluator.resolved(), evaluator.firstPhase(),
-                 evaluator.ownsImport(), evaluator.blocks()});
+  std::vector<Knob> knobs = findKnobs(
+      {options, evaluator.resolved(), evaluator.firstPhase(),
+       evaluator.ownsImport(), evaluator.blocks(), /*proposes=*/false});
   Trials trials =
       makeTrials(evaluator, options, knobs, kTasksOfFit, kMostOfFit);
   FitResult result = findFit(laddersOf(knobs), trials);
@@ -187,9 +188,9 @@ void fit::printNearest(const CompileOptions &options) {
   Evaluator evaluator(options);
   if (!evaluator.open())
     return;
-  std::vector<Knob> knobs =
-      findKnobs({options, evaluator.resolved(), evaluator.firstPhase(),
-                 evaluator.ownsImport(), evaluator.blocks()});
+  std::vector<Knob> knobs = findKnobs(
+      {options, evaluator.resolved(), evaluator.firstPhase(),
+       evaluator.ownsImport(), evaluator.blocks(), /*proposes=*/true});
   if (knobs.empty())
     return;
   Trials trials =

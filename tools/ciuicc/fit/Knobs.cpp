@@ -64,7 +64,7 @@ Knob Finder::start(std::string name, std::initializer_list<const char *> flags,
 void Finder::finish(Knob knob) {
   if (knob.levels.size() == 1)
     return;
-  if (knob.probes.empty())
+  if (knob.probes.empty() && !knob.spends)
     for (unsigned level = 1; level < knob.levels.size(); ++level)
       knob.probes.push_back(level);
   knobs.push_back(std::move(knob));
@@ -194,7 +194,7 @@ std::vector<Ladder> fit::laddersOf(const std::vector<Knob> &knobs) {
   std::vector<Ladder> ladders;
   for (const Knob &knob : knobs)
     ladders.push_back(
-        {unsigned(knob.levels.size()), knob.probes, knob.fixed()});
+        {unsigned(knob.levels.size()), knob.probes, knob.fixed(), knob.spends});
   return ladders;
 }
 

@@ -24,7 +24,8 @@ struct Knob {
   std::string name; ///< "ZeRO stage".
   /// From what the job has, which changes nothing, to what makes most room.
   std::vector<Level> levels;
-  std::vector<unsigned> probes;
+  std::vector<unsigned> probes; ///< By default all.
+  bool spends = false;          ///< Its levels take room and save time.
   /// Who decided it: "--zero-stage", "line 3 of ds.json"; empty: nobody.
   std::string fixedBy;
   bool inFile = false; ///< It is fixed in the file.
@@ -39,6 +40,7 @@ struct JobFacts {
   size_t firstPhase; ///< Phases before it have run already.
   bool ownsImport;   ///< The batch is not built into the model's IR.
   int64_t blocks;    ///< Of the model; 0: not known.
+  bool proposes;     ///< What is found is told, not done.
 };
 
 /// The knobs that this job has and that can be set to something else.

@@ -42,6 +42,7 @@ public:
 private:
   bool makeRoom();
   void takeBack();
+  void spend();
   bool jumpToTheEnd();
   bool measure(Move &move);
   bool isBetter(const Move &a, const Move &b) const;
@@ -130,7 +131,7 @@ bool Fitting::makeRoom() {
 bool Fitting::jumpToTheEnd() {
   Choice end = result.choice;
   for (size_t i = 0; i < ladders.size(); ++i)
-    if (!ladders[i].fixed)
+    if (!ladders[i].fixed && !ladders[i].spends)
       end[i] = ladders[i].levels - 1;
   const Outcome *outcome = trials.of(end);
   if (!outcome || !outcome->possible ||
@@ -177,6 +178,33 @@ void Fitting::takeBack() {
   }
 }
 
+/// The room that is left, for time: as much of each ladder as still fits.
+void Fitting::spend() {
+  for (unsigned knob = 0; knob < ladders.size(); ++knob) {
+    if (!ladders[knob].spends || ladders[knob].fixed)
+      continue;
+    // `low` fits; above `high` nothing is expected to.
+    unsigned low = 0, high = ladders[knob].levels - 1;
+    while (low < high) {
+      unsigned middle = low == 0 && high == ladders[knob].levels - 1
+                            ? high
+                            : low + (high - low + 1) / 2;
+      Choice choice = result.choice;
+      choice[knob] = middle;
+      const Outcome *outcome = trials.of(choice);
+      if (!outcome)
+        return;
+      if (outcome->fits() &&
+          outcome->seconds < result.outcome.seconds * (1 - kSameTime)) {
+        accept(knob, middle, *outcome);
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+  }
+}
+
 FitResult Fitting::run() {
   result.choice.assign(ladders.size(), 0);
   const Outcome *given = trials.of(result.choice);
@@ -188,12 +216,15 @@ FitResult Fitting::run() {
   result.possible = true;
   result.given = result.outcome = *given;
   for (unsigned knob = 0; knob < ladders.size(); ++knob)
-    if (!ladders[knob].fixed)
+    if (!ladders[knob].fixed && !ladders[knob].spends)
       for (unsigned level : ladders[knob].probes)
         moves.push_back({knob, level, /*tried=*/false, {}, 0, 0});
-  bool fits = makeRoom() || jumpToTheEnd();
-  if (fits)
+  if (given->fits())
+    return std::move(result);
+  if (makeRoom() || jumpToTheEnd()) {
     takeBack();
+    spend();
+  }
   return std::move(result);
 }
 
@@ -207,7 +238,7 @@ FitResult ciuic::fit::findFit(const std::vector<Ladder> &ladders,
 //===----------------------------------------------------------------------===//
 
 /// Combinations that are gone through to find the next one to try.
-static constexpr size_t kCombinations = 20'000;
+static constexpr size_t kCombinations = 5'000;
 
 namespace {
 /// Jobs that differ from the given one in levels worth a probe. What one
@@ -346,21 +377,28 @@ void Neighbourhood::add(const Choice &choice, const Outcome &outcome) {
       found.push_back(std::move(other));
 }
 
-/// Each ladder as low as it can be.
+/// Each ladder at the lowest of its probes that is enough.
 void Neighbourhood::weaken(Nearest &nearest) {
   for (size_t knob = 0; knob < ladders.size(); ++knob) {
-    unsigned low = 1, high = nearest.choice[knob];
+    const std::vector<unsigned> &probes = ladders[knob].probes;
+    size_t low = 0;
+    size_t high =
+        std::lower_bound(probes.begin(), probes.end(), nearest.choice[knob]) -
+        probes.begin();
+    if (nearest.choice[knob] == 0)
+      continue;
     while (low < high) {
+      size_t middle = low + (high - low) / 2;
       Choice choice = nearest.choice;
-      choice[knob] = low + (high - low) / 2;
+      choice[knob] = probes[middle];
       const Outcome *outcome = trials.of(choice);
       if (!outcome)
         return;
       if (outcome->fits()) {
         nearest = {choice, *outcome};
-        high = choice[knob];
+        high = middle;
       } else {
-        low = choice[knob] + 1;
+        low = middle + 1;
       }
     }
   }

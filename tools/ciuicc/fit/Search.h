@@ -38,6 +38,8 @@ struct Ladder {
   /// Worth trying before all that lies in between; ascending, none is 0.
   std::vector<unsigned> probes;
   bool fixed = false; ///< The user decided it.
+  /// Its levels take room and save time: for what is left over.
+  bool spends = false;
 };
 
 /// A level of each ladder.
@@ -82,7 +84,8 @@ struct FitResult {
 
 /// Makes room until the job fits: first what costs no time, then what costs
 /// least time for each byte that is missing. Then takes back what turned out
-/// to be needed no more, the costliest first. Ladders that are fixed stay.
+/// to be needed no more, the costliest first, and spends what room is left.
+/// Ladders that are fixed stay.
 FitResult findFit(const std::vector<Ladder> &ladders, Trials &trials);
 
 struct Nearest {
