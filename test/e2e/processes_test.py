@@ -38,6 +38,23 @@ def free_port():
         return server.getsockname()[1]
 
 
+STARTED = []  # By the test that runs: it ends none before them.
+
+
+def launch(command, environment=None):
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    STARTED.append(process)
+    return process
+
+
 def start(command, process, processes, port, **changes):
     """Starts one process with torchrun's environment."""
     environment = {
@@ -48,27 +65,47 @@ def start(command, process, processes, port, **changes):
         "MASTER_PORT": str(port),
         **changes,
     }
-    return subprocess.Popen(
-        command,
-        env={k: v for k, v in environment.items() if v is not None},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+    return launch(
+        command, {k: v for k, v in environment.items() if v is not None}
     )
+
+
+class OneOf(Outcome):
+    """A process that ended, told with those that it ran with."""
+
+    def __init__(self, command, process, out, err):
+        super().__init__([str(part) for part in command], process)
+        self.out, self.err = out, err
+        self.together = [self]
+
+    def __str__(self):
+        return "\n".join(
+            f"process {number}: {Outcome.__str__(outcome)}"
+            for number, outcome in enumerate(self.together)
+        )
+
+
+def finish_all(commands, processes):
+    """Waits for processes of one job; what each came to."""
+    outcomes, hang = [], False
+    for command, process in zip(commands, processes):
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            hang = True
+            process.kill()
+            out, err = process.communicate()
+        outcomes.append(OneOf(command, process, out, err))
+    for outcome in outcomes:
+        outcome.together = outcomes
+    if hang:
+        raise AssertionError(f"hangs: {outcomes[0]}")
+    return outcomes
 
 
 def finish(command, process):
     """Waits for a process; what it came to."""
-    try:
-        out, err = process.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"hangs: {command}\n{out}{err}") from None
-    outcome = Outcome([str(part) for part in command], process)
-    outcome.out, outcome.err = out, err
-    return outcome
+    return finish_all([command], [process])[0]
 
 
 def run_all(commands, **changes):
@@ -78,7 +115,7 @@ def run_all(commands, **changes):
         start(command, index, len(commands), port, **changes)
         for index, command in enumerate(commands)
     ]
-    return [finish(*pair) for pair in zip(commands, started)]
+    return finish_all(commands, started)
 
 
 def start_mpi(command, processes):
@@ -88,16 +125,8 @@ def start_mpi(command, processes):
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
-    launch = ["mpirun", "--oversubscribe", "-n", str(processes), *command]
-    process = subprocess.Popen(
-        launch,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    return launch, process
+    whole = ["mpirun", "--oversubscribe", "-n", str(processes), *command]
+    return whole, launch(whole, environment)
 
 
 def run_mpi(command, processes):
@@ -117,6 +146,16 @@ class Processes(ScratchCase):
     def setUp(self):
         super().setUp()
         self.data = write_text(self.path("text.txt"))
+        self.addCleanup(self.end_all)
+
+    @staticmethod
+    def end_all():
+        """No process outlives the test that started it, whatever it found."""
+        for process in STARTED:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        STARTED.clear()
 
     def bundle(self, stage, *options, devices=8, name="job", **changes):
         return self.compile(
@@ -141,15 +180,7 @@ class Processes(ScratchCase):
 
     def run_one(self, bundle, name, *options, **more):
         command = self.command(bundle, name, *options, **more)
-        outcome = finish(
-            command,
-            subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            ),
-        )
+        outcome = finish(command, launch(command))
         self.assertEqual(outcome.code, 0, str(outcome))
 
     def run_many(self, bundle, name, processes, *options, **more):
@@ -275,35 +306,43 @@ class Processes(ScratchCase):
             time.sleep(0.01)
 
     def start_two(self, bundle, name, *options):
-        command = self.command(bundle, name, *options, steps=10**6)
+        """A run that is under way; `options` are those of process 0."""
+        commands = [
+            self.command(bundle, name, *given, steps=10**6)
+            for given in (options, ())
+        ]
         port = free_port()
-        both = [start(command, index, 2, port) for index in range(2)]
+        both = [
+            start(command, index, 2, port)
+            for index, command in enumerate(commands)
+        ]
         self.until_logged(name, both[0])
-        return command, both
+        return commands, both
 
     # A process that is killed ends the other, which names it: no hang.
     def test_killed_process(self):
         job = self.bundle(3, devices=4)
         for victim in (0, 1):
             with self.subTest(f"process {victim}"):
-                command, both = self.start_two(job, f"killed-{victim}")
+                commands, both = self.start_two(job, f"killed-{victim}")
                 both[victim].send_signal(signal.SIGKILL)
-                outcomes = [finish(command, process) for process in both]
-                self.assertEqual(outcomes[victim].code, -signal.SIGKILL)
+                outcomes = finish_all(commands, both)
+                self.assertEqual(
+                    outcomes[victim].code, -signal.SIGKILL, str(outcomes[0])
+                )
                 other = outcomes[1 - victim]
                 self.assertEqual(other.code, 3, str(other))
                 self.assertIn(f"process {victim} has ended", other.err)
 
-    # A process that hangs is given up after the timeout.
+    # A process that hangs is given up after the timeout. Its own is long: on a
+    # busy machine it would be the first to give up.
     def test_stopped_process(self):
         job = self.bundle(2, devices=4)
-        command, both = self.start_two(
+        commands, both = self.start_two(
             job, "stopped", "--collective-timeout", 1
         )
         both[1].send_signal(signal.SIGSTOP)
-        outcome = finish(command, both[0])
-        both[1].send_signal(signal.SIGKILL)
-        finish(command, both[1])
+        outcome = finish(commands[0], both[0])
         self.assertEqual(outcome.code, 3, str(outcome))
         self.assertIn("no word from process 1 in 1 s", outcome.err)
 
@@ -313,9 +352,9 @@ class Processes(ScratchCase):
         for target in (0, 1):
             with self.subTest(f"process {target}"):
                 name = f"signal-{target}"
-                command, both = self.start_two(job, name)
+                commands, both = self.start_two(job, name)
                 both[target].send_signal(signal.SIGTERM)
-                for outcome in [finish(command, process) for process in both]:
+                for outcome in finish_all(commands, both):
                     self.assertEqual(outcome.code, 0, str(outcome))
                 last = steps_of(self.path(f"{name}.jsonl"))[-1]["step"]
                 self.assertTrue((self.path(name) / f"step-{last}").is_dir())
