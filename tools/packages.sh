@@ -5,7 +5,7 @@
 CIUIC_PACKAGES="clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev
   mlir-22-tools clang-format-22 cmake ninja-build ccache g++ git python3
   libtbb-dev libdnnl-dev libhwloc-dev nlohmann-json3-dev libcli11-dev
-  libfmt-dev libgtest-dev libbenchmark-dev libxxhash-dev
+  libfmt-dev liburing-dev libgtest-dev libbenchmark-dev libxxhash-dev
   libopenmpi-dev openmpi-bin"
 
 ciuic_install_packages() {

@@ -141,6 +141,14 @@ LogicalResult SchedDialect::verifyOperationAttribute(Operation *op,
   bool isRanks = attribute.getName() == kRanksAttr;
   int64_t least = isRanks ? 1 : 0, most = isRanks ? mostRanks : INT64_MAX;
   auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (attribute.getName() == kDiskAlignmentAttr) {
+    least = 512;
+    most = 65536;
+    if (number && number.getType().isInteger(64) && number.getInt() >= least &&
+        number.getInt() <= most && !llvm::isPowerOf2_64(number.getInt()))
+      return op->emitOpError() << "has " << attribute.getName() << " = "
+                               << number.getInt() << ", expected a power of 2";
+  }
   if (!isa<ModuleOp>(op) || !number || !number.getType().isInteger(64) ||
       number.getInt() < least || number.getInt() > most)
     return op->emitOpError()
@@ -148,6 +156,11 @@ LogicalResult SchedDialect::verifyOperationAttribute(Operation *op,
            << ", expected an i64 from " << least << " to " << most
            << " on the module";
   return success();
+}
+
+int64_t ciuic::sched::getDiskAlignment(Operation *op) {
+  auto alignment = moduleOf(op)->getAttrOfType<IntegerAttr>(kDiskAlignmentAttr);
+  return alignment ? alignment.getInt() : kBufferAlignment;
 }
 
 int64_t ciuic::sched::getRanks(Operation *op) {

@@ -22,6 +22,13 @@ inline constexpr int64_t kMostBytes = int64_t{1} << 48;
 inline constexpr llvm::StringLiteral kRanksAttr = "sched.ranks";
 int64_t getRanks(mlir::Operation *op);
 
+/// What places in files, and with them in host memory, are multiples of, an
+/// integer attribute on the module; without it files are not used, and places
+/// in host memory are multiples of kBufferAlignment.
+inline constexpr llvm::StringLiteral kDiskAlignmentAttr =
+    "sched.disk_alignment";
+int64_t getDiskAlignment(mlir::Operation *op);
+
 /// What the device tasks are made for, a string attribute on the module:
 /// "cpu" (also if absent) or "cuda".
 inline constexpr llvm::StringLiteral kTargetAttr = "sched.target";

@@ -22,8 +22,12 @@ def Sched_Dialect : Dialect {
     same for every rank: a rank shows only as `rank * stride` in a view.
 
     The module says how many ranks run it, `sched.ranks` (1 to 65536), and,
-    once allocated, how large one rank's arenas are, `sched.arena.device` and
-    `sched.arena.host`, in bytes; all are of type i64. `sched.target` is what
+    once allocated, how large one rank's arenas are, `sched.arena.device`,
+    `sched.arena.host` and, where it has one, `sched.arena.nvme`, in bytes; all
+    are of type i64. The arena `nvme` is a file: only copies on the stream
+    `disk`, between it and host memory, touch it. `sched.disk_alignment`, a
+    power of 2 from 512 to 65536, is what places in that file and, with it, in
+    host memory are multiples of. `sched.target` is what
     the device tasks are made for, "cpu" (also if absent) or "cuda", then with
     `sched.architectures`, such as "sm_80,sm_90a". `sched.rates` is how fast
     the machine is that the plan is for, "f32=1.3e+13,memory=1.3e+12,..." (see
@@ -37,6 +41,7 @@ def Sched_Dialect : Dialect {
 def Sched_Arena : I32EnumAttr<"Arena", "A memory that holds buffers", [
   I32EnumAttrCase<"Device", 0, "device">,
   I32EnumAttrCase<"Host", 1, "host">,
+  I32EnumAttrCase<"Nvme", 2, "nvme">,
 ]> {
   let cppNamespace = "::ciuic::sched";
   let genSpecializedAttr = 0;
@@ -52,6 +57,7 @@ def Sched_Stream : I32EnumAttr<"Stream", "Where a task queues", [
   I32EnumAttrCase<"H2D", 3, "h2d">,
   I32EnumAttrCase<"D2H", 4, "d2h">,
   I32EnumAttrCase<"Host", 5, "host">,
+  I32EnumAttrCase<"Disk", 6, "disk">,
 ]> {
   let cppNamespace = "::ciuic::sched";
   let genSpecializedAttr = 0;

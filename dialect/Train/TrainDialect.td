@@ -67,6 +67,7 @@ def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
 def Train_Space : I32EnumAttr<"Space", "Which memory holds a state", [
   I32EnumAttrCase<"Device", 0, "device">,
   I32EnumAttrCase<"Host", 1, "host">,
+  I32EnumAttrCase<"Nvme", 2, "nvme">,
 ]> {
   let cppNamespace = "::ciuic::train";
   let genSpecializedAttr = 0;

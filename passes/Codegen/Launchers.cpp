@@ -205,8 +205,9 @@ FailureOr<Launchers> Launchers::of(ModuleOp module) {
     if (task.getKind() == Kind::Launch)
       (onHost ? all.hostKernels : all.deviceKernels)
           .insert(task.getKernelAttr().getAttr());
-    bool crosses =
-        task.getStream() == Stream::H2D || task.getStream() == Stream::D2H;
+    bool crosses = task.getStream() == Stream::H2D ||
+                   task.getStream() == Stream::D2H ||
+                   task.getStream() == Stream::Disk;
     if (onHost || crosses)
       return WalkResult::advance();
     auto chosen = Chooser(task).choose();

@@ -127,6 +127,12 @@ LogicalResult Printer::printView(ViewAttr view, Operation *op) {
   return success();
 }
 
+static StringRef arenaName(Arena arena) {
+  static constexpr const char *names[] = {"Device", "Host", "Nvme"};
+  static_assert(std::size(names) == getMaxEnumValForArena() + 1);
+  return names[static_cast<unsigned>(arena)];
+}
+
 void Printer::printBuffers() {
   os << "constexpr Buffer buffers[] = {\n";
   for (auto buffer : module.getOps<BufferOp>()) {
@@ -136,8 +142,8 @@ void Printer::printBuffers() {
     StringRef name = buffer.getSymName();
     name.consume_front("buf.");
     os << "    {\"" << escaped(name) << "\", " << buffer.getBytes() << ", "
-       << *buffer.getAt() << ", Arena::"
-       << (buffer.getArena() == Arena::Device ? "Device" : "Host") << "},\n";
+       << *buffer.getAt() << ", Arena::" << arenaName(buffer.getArena())
+       << "},\n";
   }
   os << "};\n\n";
 }
@@ -181,8 +187,8 @@ static StringRef kindName(Kind kind) {
 }
 
 static StringRef streamName(Stream stream) {
-  static constexpr const char *names[] = {"Compute", "Gather", "Reduce",
-                                          "H2D",     "D2H",    "Host"};
+  static constexpr const char *names[] = {"Compute", "Gather", "Reduce", "H2D",
+                                          "D2H",     "Host",   "Disk"};
   static_assert(std::size(names) == getMaxEnumValForStream() + 1);
   return names[static_cast<unsigned>(stream)];
 }
@@ -395,7 +401,8 @@ double Printer::gemmFlops() {
 
 void Printer::printBundle() {
   auto arena = [&](StringRef name) {
-    return module->getAttrOfType<IntegerAttr>(name).getInt();
+    auto bytes = module->getAttrOfType<IntegerAttr>(name);
+    return bytes ? bytes.getInt() : 0;
   };
   auto numberOf = [&](StringRef name) {
     auto it = buffers.find(StringAttr::get(module.getContext(), name));
@@ -412,11 +419,12 @@ void Printer::printBundle() {
      << "\",\n    " << inputs.microBatch << ", " << inputs.sequence << ", "
      << facts.accumulation << ", " << inputs.vocabulary << ", "
      << exact(gemmFlops()) << ",\n    {" << arena(kDeviceArena) << "ull, "
-     << arena(kHostArena) << "ull}, " << numberOf("buf.tokens") << ", "
-     << numberOf("buf.labels") << ",\n    buffers, " << buffers.size()
-     << ", programs, " << programs.size() << ", states, " << states
-     << ",\n    buckets, " << buckets.size() << ", members, " << members
-     << ", \"" << escaped(facts.isa)
+     << arena(kHostArena) << "ull, " << arena(kNvmeArena) << "ull}, "
+     << numberOf("buf.tokens") << ", " << numberOf("buf.labels")
+     << ",\n    buffers, " << buffers.size() << ", programs, "
+     << programs.size() << ", states, " << states << ",\n    buckets, "
+     << buckets.size() << ", members, " << members << ", \""
+     << escaped(facts.isa)
      << "\", Target::" << (isForCuda(module) ? "Cuda" : "Cpu") << ", \""
      << (architectures ? architectures.getValue() : "") << "\", "
      << (launchers.reducesRanks() ? "reduce_ranks" : "nullptr") << "};\n\n"

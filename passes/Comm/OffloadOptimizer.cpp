@@ -31,6 +31,9 @@ struct OffloadOptimizer
 
   LogicalResult offload();
   LogicalResult offloadUpdate(Operation *update, SymbolTable &symbols);
+  void moveToFiles(Operation *update, SymbolTable &symbols);
+
+  Space space() { return device == "nvme" ? Space::Nvme : Space::Host; }
 };
 } // namespace
 
@@ -53,6 +56,9 @@ LogicalResult OffloadOptimizer::offload() {
   if (!(ratio >= 0.0 && ratio <= 1.0))
     return module.emitError()
            << "option ratio is " << ratio.getValue() << ", expected 0 to 1";
+  if (device != "cpu" && device != "nvme")
+    return module.emitError() << "option device is \"" << device.getValue()
+                              << "\", expected cpu or nvme";
   auto apply = module.lookupSymbol<func::FuncOp>(train::kApplyStep);
   if (!apply || apply.isDeclaration())
     return module.emitError() << "has no @apply_step, whose updates the host "
@@ -90,7 +96,7 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
   unsigned moments = update->getNumResults() - 1;
   int64_t hostBytes = 0;
   auto toHost = [&](StateOp state) {
-    state.setSpaceAttr(train::SpaceAttr::get(&getContext(), Space::Host));
+    state.setSpaceAttr(train::SpaceAttr::get(&getContext(), space()));
     hostBytes += train::bytesOf(state.getType());
   };
   StringRef bucket;
@@ -100,9 +106,10 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
     if (!moment || moment.getRole() != Role::Moment)
       return update->emitOpError()
              << "takes a moment that is not train.read of one";
-    if (moment.getSpace() == Space::Host)
-      return update->emitOpError() << "runs on the host already: @"
-                                   << moment.getSymName() << " lives there";
+    if (moment.getSpace() != Space::Device)
+      return update->emitOpError()
+             << "runs on the host already: @" << moment.getSymName()
+             << " has space " << stringifySpace(moment.getSpace());
     bucket = *moment.getOf();
     sharded = moment.getSharded();
     toHost(moment);
@@ -180,8 +187,36 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
   }
   remark::passed(
       loc, remark::RemarkOpts::name("OptimizerOffloaded").category("comm"))
-      << remark::add("{0} keeps {1} bytes a rank on the host; a step moves {2} "
-                     "bytes there and {3} back",
-                     bucket, hostBytes, downBytes, upBytes);
+      << remark::add("{0} keeps {1} bytes a rank {4}; a step moves {2} "
+                     "bytes to the host and {3} back",
+                     bucket, hostBytes, downBytes, upBytes,
+                     space() == Space::Nvme
+                         ? "in files, which a step reads and writes"
+                         : "on the host");
+  if (space() == Space::Nvme)
+    moveToFiles(update, symbols);
   return success();
+}
+
+/// Brings the states of an update from files to the host, and back.
+void OffloadOptimizer::moveToFiles(Operation *update, SymbolTable &symbols) {
+  Location loc = update->getLoc();
+  OpBuilder builder(update);
+  for (unsigned i = 0; i < update->getNumResults(); ++i) {
+    OpOperand &operand = update->getOpOperand(i == 0 ? 0 : i + 1);
+    operand.set(transfer(builder, loc, operand.get(), Space::Host));
+  }
+  for (OpResult result : update->getResults()) {
+    SmallVector<train::WriteOp> writes;
+    for (Operation *user : result.getUsers())
+      if (auto write = dyn_cast<train::WriteOp>(user);
+          write &&
+          symbols.lookup<StateOp>(write.getState()).getSpace() == Space::Nvme)
+        writes.push_back(write);
+    for (train::WriteOp write : writes) {
+      OpBuilder before(write);
+      write.getValueMutable().assign(
+          transfer(before, loc, result, Space::Nvme));
+    }
+  }
 }

@@ -161,11 +161,25 @@ def OffloadOptimizerPass
     training, where a parameter is its own most precise copy, a master copy is
     made on the host, so that no parameter is sent there.
 
+    With `device=nvme` the states have `space nvme`, files; an update takes them
+    to the host and gives them back:
+
+    ```mlir
+    %p_host = comm.transfer %p to host : tensor<128xf32>
+    %m_host = comm.transfer %m0 to host : tensor<128xf32>
+    %v_host = comm.transfer %v0 to host : tensor<128xf32>
+    %next, %m1, %v1 = train.adam %p_host, %g_host, %m_host, %v_host ...
+    %kept = comm.transfer %next to nvme : tensor<128xf32>
+    train.write %kept, @layers.0.master : tensor<128xf32>
+    ```
+
     Requires: sharded IR. Ensures: what `ciuic-verify-placed` checks.
   }];
   let options = [
     Option<"ratio", "ratio", "double", /*default=*/"1.0",
            "Share of the optimizer's elements to offload, in bucket order.">,
+    Option<"device", "device", "std::string", /*default=*/"\"cpu\"",
+           "Where states are kept: cpu (host memory) or nvme (files).">,
   ];
   let dependentDialects = ["::ciuic::comm::CommDialect"];
 }
@@ -223,6 +237,8 @@ def VerifyPlacedPass : Pass<"ciuic-verify-placed", "::mlir::ModuleOp"> {
 
     - each op other than `comm.transfer` takes its tensors from one memory,
       scalars apart, and a state is written from the memory that holds it;
+    - what lies in files (`nvme`) is only brought to the host, and what goes
+      there comes from the host;
     - collectives work on device memory, and so do all functions but
       `@apply_step`;
     - only master copies and moments live on the host, all those of a bucket

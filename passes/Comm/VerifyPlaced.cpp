@@ -53,10 +53,11 @@ LogicalResult VerifyPlaced::verifyStates() {
   for (auto state : getOperation().getOps<StateOp>()) {
     Role role = state.getRole();
     bool ofOptimizer = role == Role::Master || role == Role::Moment;
-    if (state.getSpace() == Space::Host && !ofOptimizer)
+    if (state.getSpace() != Space::Device && !ofOptimizer)
       return state.emitError()
              << stringifyRole(role) << " @" << state.getSymName()
-             << " lives on the host, expected on the device: only master "
+             << " lives on the " << stringifySpace(state.getSpace())
+             << ", expected on the device: only master "
                 "copies and moments can be offloaded";
     if (!ofOptimizer || !state.getOf())
       continue;
@@ -106,8 +107,9 @@ LogicalResult VerifyPlaced::verifyOp(Operation *op, bool applies) {
       continue;
     if (known && spaceOf(operand) != space)
       return op->emitOpError()
-             << "takes tensors from device and host memory; expected "
-                "comm.transfer between them";
+             << "takes tensors from " << stringifySpace(space) << " and "
+             << stringifySpace(spaceOf(operand))
+             << " memory; expected comm.transfer between them";
     space = spaceOf(operand);
     known = true;
   }
@@ -118,6 +120,11 @@ LogicalResult VerifyPlaced::verifyOp(Operation *op, bool applies) {
     if (space == move.getSpace())
       return op->emitOpError() << "moves a value of " << stringifySpace(space)
                                << " memory to where it is";
+    if ((space == Space::Nvme || move.getSpace() == Space::Nvme) &&
+        space != Space::Host && move.getSpace() != Space::Host)
+      return op->emitOpError() << "moves a value from " << stringifySpace(space)
+                               << " to " << stringifySpace(move.getSpace())
+                               << " memory, expected by way of the host";
     space = move.getSpace();
   } else if (isa<train::WriteOp, train::AccumulateOp>(op)) {
     auto name = op->getAttrOfType<FlatSymbolRefAttr>("state");
@@ -132,9 +139,13 @@ LogicalResult VerifyPlaced::verifyOp(Operation *op, bool applies) {
     return op->emitOpError()
            << "works on host memory, expected comm.transfer to device before";
   }
-  if (space == Space::Host && !applies)
+  if (space == Space::Nvme &&
+      !isa<train::ReadOp, train::WriteOp, TransferOp>(op))
     return op->emitOpError()
-           << "works on host memory outside of @" << train::kApplyStep;
+           << "works on nvme memory, expected comm.transfer to host before";
+  if (space != Space::Device && !applies)
+    return op->emitOpError() << "works on " << stringifySpace(space)
+                             << " memory outside of @" << train::kApplyStep;
   for (Value result : op->getResults())
     if (!isScalar(result))
       spaces[result] = space;

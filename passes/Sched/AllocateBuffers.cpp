@@ -83,7 +83,7 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
       orders.emplace_back(program, /*withEvents=*/true);
     int64_t shared = 0; // Bytes of both arenas of all ranks.
     SmallVector<Transients> ofDevice;
-    for (Arena arena : {Arena::Device, Arena::Host}) {
+    for (Arena arena : kAllArenas) {
       if (failed(checkTotal(module, arena)))
         return signalPassFailure();
       SmallVector<Transients> transients;
@@ -91,17 +91,23 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
         transients.push_back({program, findLives(order, symbols, arena), 0});
       int64_t bytes = allocate(module, arena, transients);
       bool device = arena == Arena::Device;
-      module->setAttr(device ? kDeviceArena : kHostArena,
-                      builder.getI64IntegerAttr(bytes));
+      bool file = arena == Arena::Nvme;
+      if (bytes > 0 || !file)
+        module->setAttr(arenaAttr(arena), builder.getI64IntegerAttr(bytes));
       int64_t total = bytes;
       if (!device && llvm::MulOverflow(bytes, ranks, total))
         total = INT64_MAX;
-      int64_t limit = device ? deviceLimit : hostLimit;
+      int64_t limit = device ? deviceLimit : file ? nvmeLimit : hostLimit;
       if (limit > 0 && total > limit) {
         refuse(module, arena, total, limit,
-               device ? "on each device" : "of host memory", transients);
+               device ? "on each device"
+               : file ? "of NVMe"
+                      : "of host memory",
+               transients);
         return signalPassFailure();
       }
+      if (file)
+        continue; // Not memory.
       int64_t others = 0;
       if (llvm::MulOverflow(bytes, ranks, total) ||
           llvm::AddOverflow(total, shared, others))

@@ -19,7 +19,7 @@
 
 namespace ciuic::sched {
 
-inline constexpr unsigned kStreams = 6;
+inline constexpr unsigned kStreams = 7;
 /// For each stream, how many of its tasks are done.
 using Clock = std::array<int32_t, kStreams>;
 

@@ -4,6 +4,8 @@
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/TaskOrder.h"
 
+#include <queue>
+
 namespace ciuic::sched {
 #define GEN_PASS_DEF_ORDERTASKSPASS
 #include "passes/Sched/Passes.h.inc"
@@ -42,6 +44,7 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     SmallVector<SmallVector<unsigned, 2>> throttles(count);
     throttleFills(tasks, symbols, throttles);
     throttleDrains(tasks, symbols, throttles);
+    throttleReads(tasks, symbols, throttles);
 
     // Touches of each buffer so far, as tasks are gone through in order.
     llvm::DenseMap<StringAttr, SmallVector<Touch>> before;
@@ -128,6 +131,36 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
             fills[k - ahead - 1].lastUse < fill.task)
           throttles[fill.task].push_back(fills[k - ahead - 1].lastUse);
       }
+    }
+  }
+
+  /// What is read from files is read as far ahead as program order says: when
+  /// all that was read before and is used up by then is.
+  void throttleReads(TaskOrder &tasks, SymbolTable &symbols,
+                     SmallVector<SmallVector<unsigned, 2>> &throttles) {
+    // The last use of what each read before this one fills, the earliest first.
+    std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> uses;
+    // Used up before this read; the latest of each stream implies the others.
+    std::array<int64_t, kStreams> latest;
+    latest.fill(-1);
+    for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
+      TaskOp op = task;
+      if (op.getStream() != Stream::Disk || !moves(op) ||
+          !isTransient(symbols, bufferOf(op, 1)))
+        continue;
+      for (; !uses.empty() && uses.top() < number; uses.pop())
+        latest[tasks.streamOf(uses.top())] = uses.top();
+      for (int64_t use : latest)
+        if (use >= 0)
+          throttles[number].push_back(use);
+      // One a stream: they may end in any order.
+      std::array<int64_t, kStreams> last;
+      last.fill(-1);
+      for (const Touch &touch : tasks.touches().find(bufferOf(op, 1))->second)
+        last[tasks.streamOf(touch.task)] = touch.task;
+      for (int64_t use : last)
+        if (use > static_cast<int64_t>(number))
+          uses.push(use);
     }
   }
 

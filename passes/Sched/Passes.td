@@ -22,6 +22,8 @@ def OrderTasksPass : Pass<"ciuic-sched-order-tasks", "::mlir::ModuleOp"> {
     buffers can be reused:
     - A gather (or copy to the host) starts when the bucket `prefetch` before it
       is first used. 0: only when it is needed itself.
+    - What is read from files is read when all that was read before it, and is
+      used up before it in program order, is used up.
     - The buffer of a reduction (or copy to the device) is filled only when the
       one `depth` before it is done.
 
@@ -96,7 +98,8 @@ def VerifyScheduledPass : Pass<"ciuic-verify-scheduled", "::mlir::ModuleOp"> {
     earlier tasks), and no two tasks touch the same bytes of a buffer, one of
     them writing, without an order between them. Tasks of the host touch host
     memory alone, tasks of the device device memory; only copies, on `h2d` and
-    `d2h`, go from one to the other. Changes nothing.
+    `d2h`, go from one to the other, and only copies of whole blocks, on `disk`,
+    between host memory and files. Changes nothing.
   }];
 }
 
@@ -119,7 +122,8 @@ def AllocateBuffersPass
     module alone. A remark tells what is lost to fragmentation.
 
     The size of each arena becomes the module attribute
-    `sched.arena.device` and `sched.arena.host`, in bytes.
+    `sched.arena.device`, `sched.arena.host` and, where states lie in files,
+    `sched.arena.nvme`, in bytes.
 
     Requires: ordered tasks. Ensures: every buffer has an offset; an arena
     above its limit is refused with the largest holders at its peak.
@@ -129,6 +133,8 @@ def AllocateBuffersPass
            "Bytes that a device has; 0: no limit.">,
     Option<"hostLimit", "host-limit", "int64_t", /*default=*/"0",
            "Bytes that the host has for all ranks; 0: no limit.">,
+    Option<"nvmeLimit", "nvme-limit", "int64_t", /*default=*/"0",
+           "Bytes that files may take for all ranks; 0: no limit.">,
     Option<"sharedLimit", "shared-limit", "int64_t", /*default=*/"0",
            "Bytes for both arenas of all ranks together, where devices have no "
            "memory of their own; 0: no limit.">,

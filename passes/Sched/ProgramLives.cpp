@@ -5,9 +5,14 @@
 using namespace mlir;
 using namespace ciuic::sched;
 
+int64_t ciuic::sched::storedAlignment(BufferOp buffer) {
+  return buffer.getArena() == Arena::Device ? kBufferAlignment
+                                            : getDiskAlignment(buffer);
+}
+
 int64_t ciuic::sched::storedBytes(BufferOp buffer) {
   return llvm::alignTo(static_cast<int64_t>(buffer.getBytes()),
-                       kBufferAlignment);
+                       storedAlignment(buffer));
 }
 
 ProgramLives ciuic::sched::findLives(const TaskOrder &order,

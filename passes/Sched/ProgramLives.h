@@ -7,6 +7,9 @@
 
 namespace ciuic::sched {
 
+/// What a buffer's place in its arena is a multiple of.
+int64_t storedAlignment(BufferOp buffer);
+
 /// The bytes that a buffer takes in its arena: up to the next one's start.
 int64_t storedBytes(BufferOp buffer);
 

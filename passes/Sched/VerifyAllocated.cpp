@@ -14,14 +14,14 @@ struct VerifyAllocated : impl::VerifyAllocatedPassBase<VerifyAllocated> {
 
   void runOnOperation() final {
     BufferOrder order(getOperation());
-    for (Arena arena : {Arena::Device, Arena::Host})
+    for (Arena arena : kAllArenas)
       if (failed(verify(arena, order)))
         return signalPassFailure();
   }
 
   LogicalResult verify(Arena arena, const BufferOrder &order) {
     ModuleOp module = getOperation();
-    StringRef name = arena == Arena::Device ? kDeviceArena : kHostArena;
+    StringRef name = arenaAttr(arena);
     auto size = module->getAttrOfType<IntegerAttr>(name);
     // Programs never run at the same time: each is checked for itself, with
     // what lives all the time.
@@ -32,6 +32,10 @@ struct VerifyAllocated : impl::VerifyAllocatedPassBase<VerifyAllocated> {
         continue;
       if (!buffer.getAt())
         return buffer.emitOpError() << "has no offset";
+      if (auto at = static_cast<int64_t>(*buffer.getAt());
+          at % storedAlignment(buffer) != 0)
+        return buffer.emitOpError() << "lies at " << at << ", no multiple of "
+                                    << storedAlignment(buffer);
       if (!size || end(buffer) > size.getInt())
         return buffer.emitOpError()
                << "ends at byte " << end(buffer) << " of the "

@@ -25,9 +25,11 @@ struct VerifyScheduled : impl::VerifyScheduledPassBase<VerifyScheduled> {
   }
 
   /// A task touches the memory of what runs it; copies to and from the host
-  /// alone go between.
+  /// alone go between, and copies from and to files.
   static LogicalResult verifyMemory(TaskOp task, const SymbolTable &symbols) {
     Stream stream = task.getStream();
+    if (stream == Stream::Disk)
+      return verifyDisk(task, symbols);
     bool crosses = stream == Stream::H2D || stream == Stream::D2H;
     if (crosses && task.getKind() != Kind::Copy)
       return task.emitOpError()
@@ -57,6 +59,53 @@ struct VerifyScheduled : impl::VerifyScheduledPassBase<VerifyScheduled> {
       return failure();
     if (task.getScratch() && failed(check(*task.getScratch(), own)))
       return failure();
+    return success();
+  }
+
+  /// Bytes go between a file and host memory as they are, in whole blocks.
+  static LogicalResult verifyDisk(TaskOp task, const SymbolTable &symbols) {
+    if (task.getKind() != Kind::Copy)
+      return task.emitOpError() << "\"" << task.getName() << "\" of kind "
+                                << stringifyKind(task.getKind())
+                                << " is on disk, which only copies";
+    unsigned inFiles = 0;
+    int64_t alignment = getDiskAlignment(task);
+    RankedTensorType type = cast<ViewAttr>(task.getViews()[0]).getType();
+    for (Attribute attr : task.getViews()) {
+      auto view = cast<ViewAttr>(attr);
+      auto buffer = symbols.lookup<BufferOp>(view.getBuffer().getAttr());
+      if (buffer && buffer.getArena() == Arena::Device)
+        return task.emitOpError() << "\"" << task.getName()
+                                  << "\" on disk views " << view.getBuffer()
+                                  << " in device memory, expected host or nvme";
+      inFiles += buffer && buffer.getArena() == Arena::Nvme;
+      if (view.getType() != type)
+        return task.emitOpError()
+               << "\"" << task.getName() << "\" on disk copies " << type
+               << " to " << view.getType() << ", expected one type";
+      if (view.getOffset() % alignment || view.getBytes() % alignment ||
+          view.getRankStride() != 0)
+        return task.emitOpError()
+               << "\"" << task.getName() << "\" on disk views "
+               << view.getBytes() << " bytes at " << view.getOffset() << " of "
+               << view.getBuffer() << ", expected multiples of " << alignment
+               << " that are the same for all ranks";
+    }
+    if (inFiles != 1)
+      return task.emitOpError()
+             << "\"" << task.getName() << "\" on disk has " << inFiles
+             << " views of nvme memory, expected 1 and 1 of host memory";
+    auto skip = task.getSkip();
+    auto buffer = skip ? symbols.lookup<BufferOp>(skip->getBuffer().getAttr())
+                       : BufferOp();
+    if (buffer && buffer.getArena() != Arena::Host)
+      return task.emitOpError()
+             << "\"" << task.getName() << "\" on disk is skipped by "
+             << skip->getBuffer() << " in " << stringifyArena(buffer.getArena())
+             << " memory, expected host";
+    if (task.getScratch())
+      return task.emitOpError()
+             << "\"" << task.getName() << "\" on disk has scratch";
     return success();
   }
 

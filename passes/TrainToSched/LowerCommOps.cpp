@@ -90,7 +90,10 @@ LogicalResult ProgramLowering::lowerCommOp(Operation *op) {
         return success();
       })
       .Case([&](comm::PackOp pack) { return lowerPack(pack); })
-      .Case([&](comm::TransferOp transfer) {
+      .Case([&](comm::TransferOp transfer) -> LogicalResult {
+        FailureOr<bool> inParts = lowerFileTransfer(transfer);
+        if (failed(inParts) || *inParts)
+          return failure(failed(inParts));
         bool toHost = transfer.getSpace() == train::Space::Host;
         TaskOp copy =
             task(op, Kind::Copy, toHost ? Stream::D2H : Stream::H2D,

@@ -462,5 +462,6 @@ LogicalResult ProgramLowering::run() {
   for (auto write : function.getOps<train::WriteOp>())
     if (failed(finishWrite(write)))
       return failure();
+  readAhead();
   return success();
 }

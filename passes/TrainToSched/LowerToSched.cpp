@@ -34,6 +34,25 @@ struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
     return success();
   }
 
+  /// States in files are updated part by part.
+  LogicalResult setFiles(ModuleLowering &shared) {
+    ModuleOp module = getOperation();
+    constexpr int64_t mostPart = int64_t(1) << 40, mostBuffers = 64;
+    if (diskPart < 1 || diskPart > mostPart || diskBuffers < 1 ||
+        diskBuffers > mostBuffers)
+      return module.emitError()
+             << "options disk-part and disk-buffers are " << diskPart.getValue()
+             << " and " << diskBuffers.getValue()
+             << ", expected 1 to 2^40 and 1 to " << mostBuffers;
+    shared.diskPart = llvm::alignTo(diskPart.getValue(), kDiskBlock);
+    shared.diskBuffers = diskBuffers;
+    for (auto state : module.getOps<train::StateOp>())
+      if (state.getSpace() == train::Space::Nvme)
+        module->setAttr(kDiskAlignmentAttr,
+                        Builder(module).getI64IntegerAttr(kDiskBlock));
+    return success();
+  }
+
   void runOnOperation() final {
     ModuleOp module = getOperation();
     if (failed(setTarget()))
@@ -53,6 +72,8 @@ struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
     module->setAttr(kRanksAttr, Builder(module).getI64IntegerAttr(ranks));
 
     ModuleLowering shared(module);
+    if (failed(setFiles(shared)))
+      return signalPassFailure();
     if (failed(shared.declareStates()))
       return signalPassFailure();
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());

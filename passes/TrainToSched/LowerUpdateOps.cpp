@@ -10,6 +10,8 @@ using namespace ciuic::sched;
 LogicalResult ProgramLowering::lowerOptimizer(
     Operation *op, Kind kind, ArrayRef<Value> inPlace, ArrayRef<Value> inputs,
     Value skip, ArrayRef<int64_t> ints, ArrayRef<double> reals) {
+  if (updatesFiles(op))
+    return lowerFileUpdate(op, kind, inPlace, inputs, skip, ints, reals);
   // p, grad, m[, v], then the scalars.
   SmallVector<ViewAttr> views;
   Arena arena = onHost.contains(op->getResult(0)) ? Arena::Host : Arena::Device;
@@ -54,17 +56,21 @@ LogicalResult ProgramLowering::lowerOptimizer(
   return success();
 }
 
-/// Whether a rank's part of the parameter starts at rank * elements.
-static bool isSharded(Value parameter) {
+/// A rank's part of the parameter starts at rank times this many elements.
+static int64_t rankStride(Value parameter) {
+  int64_t elements =
+      cast<RankedTensorType>(parameter.getType()).getNumElements();
   Operation *op = parameter.getDefiningOp();
+  if (auto transfer = dyn_cast_or_null<comm::TransferOp>(op))
+    op = transfer.getInput().getDefiningOp();
   if (isa_and_nonnull<comm::ChunkOp>(op))
-    return true;
+    return elements;
   auto read = dyn_cast_or_null<train::ReadOp>(op);
   if (!read)
-    return false;
+    return 0;
   auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
       read, read.getStateAttr());
-  return state && state.getSharded();
+  return state && state.getSharded() ? elements : 0;
 }
 
 LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
@@ -141,7 +147,7 @@ LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
       .Case([&](train::AdamOp adam) {
         SmallVector<int64_t> ints = {adam.getDecoupled(),
                                      adam.getBiasCorrection(),
-                                     isSharded(adam.getP())};
+                                     rankStride(adam.getP())};
         llvm::append_range(ints, adam.getUndecayed());
         return lowerOptimizer(
             op, Kind::Adam, {adam.getP(), adam.getM(), adam.getV()},
@@ -153,7 +159,7 @@ LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
              adam.getDecay().convertToDouble()});
       })
       .Case([&](train::SGDOp sgd) {
-        SmallVector<int64_t> ints = {sgd.getNesterov(), isSharded(sgd.getP())};
+        SmallVector<int64_t> ints = {sgd.getNesterov(), rankStride(sgd.getP())};
         llvm::append_range(ints, sgd.getUndecayed());
         return lowerOptimizer(
             op, Kind::Sgd, {sgd.getP(), sgd.getM()},

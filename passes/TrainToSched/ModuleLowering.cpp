@@ -71,6 +71,18 @@ Arena ModuleLowering::arenaOf(const Place &place) const {
   return symbols.lookup<BufferOp>(place.buffer.getAttr()).getArena();
 }
 
+static Arena arenaOf(train::Space space) {
+  switch (space) {
+  case train::Space::Device:
+    return Arena::Device;
+  case train::Space::Host:
+    return Arena::Host;
+  case train::Space::Nvme:
+    return Arena::Nvme;
+  }
+  llvm_unreachable("unknown space");
+}
+
 LogicalResult ModuleLowering::declareStates() {
   for (auto state :
        llvm::make_early_inc_range(module.getOps<train::StateOp>())) {
@@ -79,12 +91,13 @@ LogicalResult ModuleLowering::declareStates() {
     if (!hasFiniteSize(state.getTensorType()))
       return state.emitOpError() << "holds " << state.getTensorType()
                                  << ", expected 1 to 2^48 bytes";
-    Arena arena =
-        state.getSpace() == train::Space::Host ? Arena::Host : Arena::Device;
+    Arena arena = ::arenaOf(state.getSpace());
+    int64_t bytes = train::bytesOf(state.getType());
+    if (arena == Arena::Nvme)
+      bytes = llvm::alignTo(bytes, kDiskBlock);
     auto symbol = FlatSymbolRefAttr::get(state.getSymNameAttr());
-    FlatSymbolRefAttr buffer =
-        makeBuffer(state.getLoc(), state.getSymName(),
-                   train::bytesOf(state.getType()), arena, symbol, {});
+    FlatSymbolRefAttr buffer = makeBuffer(state.getLoc(), state.getSymName(),
+                                          bytes, arena, symbol, {});
     states[state.getSymNameAttr()] = Place{buffer, 0, 0, state.getTensorType()};
   }
 

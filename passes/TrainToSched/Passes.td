@@ -34,6 +34,11 @@ def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
       host (rate, clip factor, step, skip) are copied there, once a program for
       all its buckets.
 
+    - An optimizer whose states lie in files (`space nvme`) works part by part
+      of a bucket, each of at most `disk-part` bytes of a state: what it needs
+      is read into host memory, on the stream `disk`, while the part before is
+      updated, and written back while the next one is.
+
     What would be lowered to something else than it says is refused: a function
     of another name, a state that is read, written or written twice where it is
     added to, an optimizer's state that is read after its update, states that
@@ -49,6 +54,10 @@ def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
     Option<"architectures", "architectures", "std::string",
            /*default=*/"\"sm_80\"",
            "For cuda: the GPUs, such as sm_80,sm_90a.">,
+    Option<"diskPart", "disk-part", "int64_t", /*default=*/"16777216",
+           "Bytes of a state in a file that are updated at once.">,
+    Option<"diskBuffers", "disk-buffers", "int64_t", /*default=*/"2",
+           "Parts of states in files that host memory holds at once.">,
   ];
   let dependentDialects = [
     "::ciuic::sched::SchedDialect", "::mlir::memref::MemRefDialect",

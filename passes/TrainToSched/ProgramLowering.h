@@ -6,6 +6,7 @@
 //   LowerFunction.cpp      order, views, destinations
 //   LowerTensorOps.cpp     forward and backward ops
 //   LowerUpdateOps.cpp     the optimizer step
+//   LowerDiskUpdate.cpp    the optimizer step on states in files
 //   LowerCommOps.cpp       collectives, packing, transfers
 //   PointwiseKernels.cpp   arith and math on tensors
 //   RowKernels.cpp         norms and rotary embeddings
@@ -69,6 +70,8 @@ public:
 
   mlir::ModuleOp module;
   Place tokens, labels;
+  int64_t diskPart = 0;    ///< Most bytes of a state that are staged at once.
+  int64_t diskBuffers = 2; ///< Parts that are staged at once.
 
 private:
   mlir::SymbolTable symbols;
@@ -123,6 +126,14 @@ private:
                                      llvm::ArrayRef<Value> inputs, Value skip,
                                      llvm::ArrayRef<int64_t> ints,
                                      llvm::ArrayRef<double> reals);
+  mlir::LogicalResult lowerFileUpdate(Operation *op, Kind kind,
+                                      llvm::ArrayRef<Value> inPlace,
+                                      llvm::ArrayRef<Value> inputs, Value skip,
+                                      llvm::ArrayRef<int64_t> ints,
+                                      llvm::ArrayRef<double> reals);
+  /// Whether a transfer is that of an update from files and needs no task.
+  mlir::FailureOr<bool> lowerFileTransfer(comm::TransferOp transfer);
+  void readAhead();
   mlir::LogicalResult lowerPack(comm::PackOp pack);
   mlir::LogicalResult lowerAccumulate(train::AccumulateOp accumulate);
 
@@ -196,9 +207,24 @@ private:
   llvm::DenseMap<Value, Value> skips;
   /// The host's copies of the device's scalars.
   llvm::DenseMap<Value, Place> hostScalars;
+  /// Transfers that an update from files makes part by part.
+  llvm::DenseSet<Operation *> doneByParts;
+  /// What brings a part of a bucket's states from files, and what updates it.
+  struct FilePart {
+    llvm::SmallVector<Operation *> reads;
+    Operation *update;
+  };
+  llvm::SmallVector<FilePart> fileParts;
   /// Values in host memory.
   llvm::DenseSet<Value> onHost;
 };
+
+/// Places in files are multiples of this many bytes, and what is read and
+/// written there is.
+inline constexpr int64_t kDiskBlock = 4096;
+
+/// Whether `op` updates states that lie in files.
+bool updatesFiles(mlir::Operation *op);
 
 /// The value that `value` is a window into, through unpack and chunk.
 mlir::Value rootOf(mlir::Value value);

@@ -20,7 +20,7 @@
 namespace ciuic::abi {
 
 /// Raised whenever a record changes; a bundle of another version is refused.
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 
 enum class DType : uint8_t { F32, F16, BF16, F64, I32 };
 
@@ -28,13 +28,15 @@ enum class DType : uint8_t { F32, F16, BF16, F64, I32 };
 enum class Target : uint8_t { Cpu, Cuda };
 
 /// Memories that hold buffers, each one allocation a rank.
-enum class Arena : uint8_t { Device, Host };
-inline constexpr int kArenas = 2;
+/// That of Nvme is a file a rank: it has no address, and only copies on the
+/// stream Disk, between it and the host's arena, touch it.
+enum class Arena : uint8_t { Device, Host, Nvme };
+inline constexpr int kArenas = 3;
 
 /// Where tasks queue. Tasks of one stream run in program order; a task may
 /// start when its stream's previous task and its awaited tasks are done.
-enum class Stream : uint8_t { Compute, Gather, Reduce, H2D, D2H, Host };
-inline constexpr int kStreams = 6;
+enum class Stream : uint8_t { Compute, Gather, Reduce, H2D, D2H, Host, Disk };
+inline constexpr int kStreams = 7;
 
 /// A place in an arena.
 struct Buffer {
@@ -113,13 +115,12 @@ enum class TaskKind : uint8_t {
   /// hysteresis, consecutive; reals: min.
   UpdateLossScale,
   /// p, grad, m, v (p, m, v updated in place), lr, coef, step, skip, [half:
-  /// the updated p in 16 bits]; ints: decoupled, biasCorrection, sharded, then
+  /// the updated p in 16 bits]; ints: decoupled, biasCorrection, stride, then
   /// pairs [begin, end) of bucket elements without decay; reals: beta1, beta2,
-  /// eps, decay. If sharded, rank r's first element is r * elements of p,
-  /// otherwise it is 0 on every rank.
+  /// eps, decay. Rank r's first element is r * stride.
   Adam,
   /// p, grad, m (p and m in place), lr, coef, skip, [half]; ints: nesterov,
-  /// sharded, then pairs as for Adam; reals: momentum, decay.
+  /// stride, then pairs as for Adam; reals: momentum, decay.
   Sgd,
   /// seed, logits, labels -> loss, count, dlogits (may be the same place as
   /// logits): CrossEntropy and CrossEntropyGrad in one pass over the rows.
@@ -258,6 +259,13 @@ struct Member {
   Init init;
 };
 
+/// How states in files are moved.
+struct Disk {
+  const char *folder;  ///< For the files, unless another is given; or "".
+  uint64_t blockBytes; ///< Of one request of the system.
+  uint32_t depth;      ///< Requests under way at once.
+};
+
 /// A whole compiled job.
 struct Bundle {
   uint32_t version;
@@ -289,6 +297,7 @@ struct Bundle {
   /// For CUDA: "sm_80,sm_90a", what its kernels were built for; else "".
   const char *architectures;
   CudaReduceFn cudaReduce; ///< For CUDA; else null.
+  Disk disk;
 };
 
 /// The one symbol that a job's library exports.

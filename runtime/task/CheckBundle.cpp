@@ -65,6 +65,9 @@ private:
                                std::to_string(bundle.microBatch) + " x " +
                                std::to_string(bundle.sequence) +
                                " tokens is too large");
+    if (bundle.arenaBytes[static_cast<int>(abi::Arena::Nvme)] != 0 &&
+        !bundle.disk.folder)
+      return fail("head", "no folder for files");
     if (!bundle.isa || !bundle.modelName)
       return fail("head", "no instruction set or model name");
     if (static_cast<unsigned>(bundle.target) >
@@ -311,8 +314,10 @@ private:
       if (view.dtype != abi::DType::F32 || view.rank != 0)
         return fail(where, "is skipped by a view that is no f32 scalar");
     }
-    bool onGpu =
-        bundle.target == abi::Target::Cuda && task.stream != abi::Stream::Host;
+    bool onGpu = bundle.target == abi::Target::Cuda &&
+                 task.stream != abi::Stream::Host &&
+                 task.stream != abi::Stream::Disk;
+    CIUIC_TRY(checkFiles(program, task, where));
     if ((task.kind == abi::TaskKind::Launch && !onGpu) !=
         (task.kernel != nullptr))
       return fail(where, "a launch of the host has a kernel, other tasks have "
@@ -322,6 +327,43 @@ private:
     if (onGpu && task.kind == abi::TaskKind::Launch && !task.launch)
       return fail(where, "a launch of a GPU has no launcher");
     return checkScratch(program, task, where);
+  }
+
+  /// Files have no address: what is in them is only copied, as it is.
+  Status checkFiles(const abi::Program &program, const abi::Task &task,
+                    const std::string &where) {
+    auto arenaOf = [&](uint32_t view) {
+      return bundle.buffers[program.views[view].buffer].arena;
+    };
+    if (task.stream != abi::Stream::Disk) {
+      bool touches =
+          task.skipView >= 0 &&
+          arenaOf(static_cast<uint32_t>(task.skipView)) == abi::Arena::Nvme;
+      for (uint32_t i = task.views.begin; i < task.views.end; ++i)
+        touches |= arenaOf(i) == abi::Arena::Nvme;
+      return touches ? fail(where, "touches a file and is not on disk")
+                     : Status();
+    }
+    if (task.kind != abi::TaskKind::Copy ||
+        task.views.end - task.views.begin != 2 || task.scratchView != -1)
+      return fail(where, "is on disk and is no copy of two views");
+    const abi::View &from = program.views[task.views.begin];
+    const abi::View &to = program.views[task.views.begin + 1];
+    abi::Arena a = bundle.buffers[from.buffer].arena,
+               b = bundle.buffers[to.buffer].arena;
+    if (!(a == abi::Arena::Nvme && b == abi::Arena::Host) &&
+        !(a == abi::Arena::Host && b == abi::Arena::Nvme))
+      return fail(where, "is on disk and does not copy between a file and host "
+                         "memory");
+    for (const abi::View *view : {&from, &to})
+      if (view->dtype != from.dtype || view->rank != 1 ||
+          view->shape[1] != from.shape[1] || view->strides[1] != 1)
+        return fail(where, "is on disk and does not copy a vector as it is");
+    if (task.skipView >= 0 &&
+        arenaOf(static_cast<uint32_t>(task.skipView)) != abi::Arena::Host)
+      return fail(where, "is on disk and skipped by another memory than the "
+                         "host's");
+    return {};
   }
 
   Status checkScratch(const abi::Program &program, const abi::Task &task,

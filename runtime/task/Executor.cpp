@@ -23,8 +23,6 @@
 
 namespace ciuic::rt {
 
-namespace {} // namespace
-
 class Executor::Impl {
 public:
   Impl(const abi::Bundle &bundle, const RankArenas &arenas,
@@ -36,6 +34,7 @@ public:
                     : static_cast<int>(
                           std::max(1u, std::thread::hardware_concurrency()))),
         arena(threads), collectiveArena(threads), gemms(threads) {
+    disk = options.disk;
     if (options.group && options.group->processes() > 1)
       world = std::make_unique<RemoteWorld>(*options.group, bundle.ranks);
     // TBB makes one thread a processor; more only where asked for.
@@ -56,13 +55,15 @@ public:
 
   /// One task of one rank, or of all ranks.
   struct Node {
-    OperationPtr operation;
+    OperationPtr operation;                 ///< Not of a copy on disk, which
+    std::unique_ptr<DiskTransfer> transfer; ///< has this.
     const abi::Task *task = nullptr;
     const float *skip = nullptr;
     uint32_t rank = 0;
     TimeKind timeKind = TimeKind::Other;
     bool collective = false;
     int64_t remote = -1;      ///< Its place in the order of remote collectives.
+    int64_t onDisk = -1;      ///< Its place among copies from and to files.
     uint64_t runs = 0;        ///< Where measured.
     uint64_t nanoseconds = 0; ///< Of all runs.
   };
@@ -73,6 +74,25 @@ public:
   /// the thread and goes on when that is done.
   using RemoteNode = tbb::flow::async_node<Message, Message>;
 
+  /// What a copy from or to a file becomes: the queue has it until it is done.
+  struct DiskNode {
+    DiskNode(tbb::flow::graph &graph, Impl &impl, Node &node)
+        : node(node), flow(graph, tbb::flow::unlimited,
+                           [this, &impl](const Message &,
+                                         RemoteNode::gateway_type &gateway) {
+                             impl.beginDisk(*this, gateway);
+                           }) {
+      node.transfer->done = [this, &impl](Status status) {
+        impl.endDisk(*this, std::move(status));
+      };
+    }
+
+    Node &node;
+    RemoteNode flow;
+    RemoteNode::gateway_type *gateway = nullptr;
+    std::chrono::steady_clock::time_point begin;
+  };
+
   struct Program {
     const abi::Program *records = nullptr;
     std::vector<Node> nodes;
@@ -80,12 +100,15 @@ public:
     std::optional<tbb::flow::broadcast_node<tbb::flow::continue_msg>> start;
     std::deque<FlowNode> flowNodes;
     std::deque<RemoteNode> remoteNodes;
+    std::deque<DiskNode> diskNodes;
+    std::vector<size_t> diskOrder;   ///< Nodes, by Node::onDisk.
     std::vector<size_t> remoteOrder; ///< Nodes, in the program's order.
     std::vector<RemoteNode::gateway_type *> gateways;
 
     ~Program() {
       // Nodes go before the graph that they are in.
       remoteNodes.clear();
+      diskNodes.clear();
       flowNodes.clear();
       start.reset();
       graph.reset();
@@ -98,6 +121,9 @@ public:
   void connect(Program &program, const std::vector<uint32_t> &firstNode);
   void execute(Node &node);
   void executeRemote(size_t index);
+  void beginDisk(DiskNode &disk, RemoteNode::gateway_type &gateway);
+  void endDisk(DiskNode &disk, Status status);
+  void note(Node &node, std::chrono::steady_clock::time_point begin);
   void fail(const Node &node, Status status);
 
   Program *find(std::string_view name) {
@@ -117,6 +143,7 @@ public:
   tbb::task_arena arena;
   /// Of the thread of collectives: it never waits for a place in the other.
   tbb::task_arena collectiveArena;
+  DiskMemory *disk = nullptr;         ///< Null for a job without files.
   std::unique_ptr<RemoteWorld> world; ///< Null where all ranks are here.
   std::unique_ptr<CollectiveThread> collectives;
   Program *running = nullptr;
@@ -152,6 +179,21 @@ Result<Executor::Impl::Node>
 Executor::Impl::makeNode(const abi::Program &program, const abi::Task &task,
                          uint32_t rank) {
   bool collective = isCollective(task.kind);
+  Node node;
+  node.task = &task;
+  node.rank = rank;
+  node.collective = collective;
+  node.timeKind = timeKindOf(task);
+  if (task.skipView >= 0)
+    node.skip = resolve(program.views[task.skipView], rank).as<const float>();
+  if (task.stream == abi::Stream::Disk) {
+    if (!disk)
+      return Status::invalid("copies from or to a file, and there is none");
+    node.transfer = std::make_unique<DiskTransfer>();
+    void *memory = resolve(disk->memoryOf(program, task), rank).data;
+    CIUIC_TRY(disk->prepare(program, task, rank, memory, *node.transfer));
+    return node;
+  }
   std::vector<Tensor> views;
   for (uint32_t r = rank; r < (collective ? ranks.end() : rank + 1); ++r)
     for (uint32_t i = task.views.begin; i < task.views.end; ++i)
@@ -171,14 +213,7 @@ Executor::Impl::makeNode(const abi::Program &program, const abi::Task &task,
   CIUIC_TRY_ASSIGN(OperationPtr operation,
                    collective && world ? makeRemoteCollective(arguments, *world)
                                        : makeOperation(arguments));
-  Node node;
   node.operation = std::move(operation);
-  node.task = &task;
-  node.rank = rank;
-  node.collective = collective;
-  node.timeKind = timeKindOf(task);
-  if (task.skipView >= 0)
-    node.skip = resolve(program.views[task.skipView], rank).as<const float>();
   return node;
 }
 
@@ -203,6 +238,10 @@ Status Executor::Impl::prepareProgram(const abi::Program &records) {
         node->remote = static_cast<int64_t>(program->remoteOrder.size());
         program->remoteOrder.push_back(program->nodes.size());
       }
+      if (node->transfer) {
+        node->onDisk = static_cast<int64_t>(program->diskOrder.size());
+        program->diskOrder.push_back(program->nodes.size());
+      }
       program->nodes.push_back(std::move(*node));
     }
   }
@@ -218,7 +257,7 @@ void Executor::Impl::connect(Program &program,
   for (Node &node : program.nodes)
     program.flowNodes.emplace_back(graph,
                                    [this, &node](const Message &message) {
-                                     if (node.remote < 0)
+                                     if (node.operation && node.remote < 0)
                                        execute(node);
                                      return message;
                                    });
@@ -233,6 +272,12 @@ void Executor::Impl::connect(Program &program,
           collectives->markReady(i);
         });
     tbb::flow::make_edge(program.flowNodes[program.remoteOrder[i]], node);
+  }
+
+  for (size_t index : program.diskOrder) {
+    auto &node =
+        program.diskNodes.emplace_back(graph, *this, program.nodes[index]);
+    tbb::flow::make_edge(program.flowNodes[index], node.flow);
   }
 
   const abi::Program &records = *program.records;
@@ -272,6 +317,9 @@ void Executor::Impl::connect(Program &program,
         if (int64_t remote = program.nodes[source].remote; remote >= 0)
           tbb::flow::make_edge(program.remoteNodes[static_cast<size_t>(remote)],
                                to);
+        else if (int64_t copy = program.nodes[source].onDisk; copy >= 0)
+          tbb::flow::make_edge(
+              program.diskNodes[static_cast<size_t>(copy)].flow, to);
         else
           tbb::flow::make_edge(program.flowNodes[source], to);
     }
@@ -327,6 +375,13 @@ void Executor::Impl::execute(Node &node) {
   } catch (const std::exception &error) {
     return fail(node, Status::machine(error.what()));
   }
+  note(node, begin);
+}
+
+/// That a task has run.
+void Executor::Impl::note(Node &node,
+                          std::chrono::steady_clock::time_point begin) {
+  using Clock = std::chrono::steady_clock;
   executed[static_cast<size_t>(node.task->kind)].fetch_add(
       1, std::memory_order_relaxed);
   if (!measured)
@@ -343,6 +398,28 @@ void Executor::Impl::execute(Node &node) {
   nanoseconds[static_cast<size_t>(node.timeKind)].fetch_add(
       static_cast<uint64_t>(elapsed.count()) * weight,
       std::memory_order_relaxed);
+}
+
+void Executor::Impl::beginDisk(DiskNode &copy,
+                               RemoteNode::gateway_type &gateway) {
+  if (failed.load(std::memory_order_acquire) ||
+      (copy.node.skip && *copy.node.skip != 0.0f)) {
+    gateway.try_put(Message());
+    return;
+  }
+  copy.gateway = &gateway;
+  copy.begin = std::chrono::steady_clock::now();
+  gateway.reserve_wait();
+  disk->submit(*copy.node.transfer);
+}
+
+void Executor::Impl::endDisk(DiskNode &copy, Status status) {
+  if (status.ok())
+    note(copy.node, copy.begin);
+  else
+    fail(copy.node, std::move(status));
+  copy.gateway->try_put(Message());
+  copy.gateway->release_wait();
 }
 
 void Executor::Impl::executeRemote(size_t index) {

@@ -4,6 +4,7 @@
 // the task before it on its stream and from the tasks it waits for. A
 // collective is one node for all ranks, so no task ever waits inside its body;
 // where other processes have some of the ranks, a thread runs the collectives.
+// Copies from and to files are left to a queue, which tells the graph.
 // Graphs are built when the bundle is loaded; running one allocates nothing
 // for tensors and decides nothing.
 //
@@ -15,6 +16,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/device/host/HostArena.h"
 #include "runtime/kernels/host/Operation.h"
+#include "runtime/task/DiskCopy.h"
 #include "runtime/task/Machine.h"
 
 #include <memory>
@@ -28,6 +30,8 @@ struct ExecutorOptions {
   bool profile = false; ///< Measure each task by itself, for taskTimes().
   /// The processes that have the other ranks; null where all are here.
   ProcessGroup *group = nullptr;
+  /// The files of the arenas' ranks; null for a job without.
+  DiskMemory *disk = nullptr;
 };
 
 class Executor {

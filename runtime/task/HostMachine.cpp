@@ -27,16 +27,21 @@ HostMachine::create(const abi::Bundle &bundle, const MachineOptions &options) {
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Device)],
                        bundle.arenaBytes[static_cast<int>(abi::Arena::Host)],
                        options.deviceMemory));
-  CIUIC_TRY_ASSIGN(machine->executor,
-                   Executor::create(bundle, machine->arenas,
-                                    {options.threads, options.timing,
-                                     options.profile, options.group}));
+  CIUIC_TRY_ASSIGN(machine->disk,
+                   DiskMemory::create(bundle, ranks, options.disk));
+  CIUIC_TRY_ASSIGN(
+      machine->executor,
+      Executor::create(bundle, machine->arenas,
+                       {options.threads, options.timing, options.profile,
+                        options.group, &machine->disk}));
   return std::unique_ptr<Machine>(std::move(machine));
 }
 
 Status HostMachine::read(const abi::View &view, uint32_t rank, uint64_t first,
                          uint64_t count, void *to) {
   CIUIC_TRY(checkElements(view, arenas.ranks(), rank, first, count));
+  if (disk.holds(view))
+    return disk.read(view, rank, first, count, to);
   uint64_t width = byteSize(view.dtype);
   std::memcpy(to, executor->resolve(view, rank).as<std::byte>() + first * width,
               count * width);
@@ -46,6 +51,8 @@ Status HostMachine::read(const abi::View &view, uint32_t rank, uint64_t first,
 Status HostMachine::write(const abi::View &view, uint32_t rank, uint64_t first,
                           uint64_t count, const void *from) {
   CIUIC_TRY(checkElements(view, arenas.ranks(), rank, first, count));
+  if (disk.holds(view))
+    return disk.write(view, rank, first, count, from);
   uint64_t width = byteSize(view.dtype);
   std::memcpy(executor->resolve(view, rank).as<std::byte>() + first * width,
               from, count * width);

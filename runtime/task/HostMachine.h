@@ -40,6 +40,7 @@ private:
   HostMachine() = default;
 
   RankArenas arenas;
+  DiskMemory disk;
   std::unique_ptr<Executor> executor;
 };
 

@@ -19,6 +19,8 @@ const char *name(TimeKind kind) {
     return "h2d";
   case TimeKind::D2H:
     return "d2h";
+  case TimeKind::Disk:
+    return "disk";
   case TimeKind::Adam:
     return "adam";
   case TimeKind::Other:
@@ -44,6 +46,8 @@ TimeKind timeKindOf(const abi::Task &task) {
     return TimeKind::H2D;
   if (task.stream == abi::Stream::D2H)
     return TimeKind::D2H;
+  if (task.stream == abi::Stream::Disk)
+    return TimeKind::Disk;
   if (task.phase == abi::Phase::Forward)
     return TimeKind::Forward;
   if (task.phase == abi::Phase::Backward)

@@ -32,10 +32,11 @@ enum class TimeKind {
   Reduce,
   H2D,
   D2H,
+  Disk,
   Adam,
   Other
 };
-inline constexpr int timeKinds = 8;
+inline constexpr int timeKinds = 9;
 const char *name(TimeKind kind);
 TimeKind timeKindOf(const abi::Task &task);
 
@@ -102,6 +103,13 @@ public:
   virtual std::vector<TaskTime> taskTimes() { return {}; }
 };
 
+/// What states in files are told.
+struct DiskFlags {
+  std::string folder; ///< For the files; empty: the bundle's own.
+  /// Who moves them: "auto", "io_uring" or "threads".
+  std::string by = "auto";
+};
+
 /// What only CUDA devices are told.
 struct CudaFlags {
   bool shareDevice = false; ///< All ranks of this process on one device.
@@ -119,6 +127,7 @@ struct MachineOptions {
   /// Seconds after which a collective that does not complete is given up.
   double collectiveTimeout = 1800;
   CudaFlags cuda = {};
+  DiskFlags disk = {};
   /// The bundle's folder, for what is kept in it; empty: none.
   std::string folder = {};
   /// The processes that share the job's ranks; null: this one has them all.

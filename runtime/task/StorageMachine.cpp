@@ -11,11 +11,18 @@
 
 namespace ciuic::rt {
 
+static uint64_t bytesOfRank(const abi::Bundle &bundle) {
+  uint64_t bytes = 0;
+  for (uint64_t arena : bundle.arenaBytes)
+    bytes += arena;
+  return bytes;
+}
+
 Result<std::unique_ptr<Machine>>
 StorageMachine::create(const abi::Bundle &bundle, const MachineOptions &) {
   std::unique_ptr<StorageMachine> machine(new StorageMachine(bundle));
   // Each fits 46 bits, ranks 17: the sum of a rank, times ranks, may not.
-  uint64_t ofRank = bundle.arenaBytes[0] + bundle.arenaBytes[1];
+  uint64_t ofRank = bytesOfRank(bundle);
   if (__builtin_mul_overflow(ofRank, uint64_t(bundle.ranks), &machine->bytes))
     return Status::machine("the arenas of " + std::to_string(bundle.ranks) +
                            " ranks are larger than any memory");
@@ -52,11 +59,11 @@ Status StorageMachine::run(std::string_view program) {
 std::byte *StorageMachine::at(const abi::View &view, uint32_t rank,
                               uint64_t element) {
   const abi::Buffer &buffer = bundle.buffers[view.buffer];
-  uint64_t ofRank = bundle.arenaBytes[0] + bundle.arenaBytes[1];
-  uint64_t arena =
-      buffer.arena == abi::Arena::Device ? 0 : bundle.arenaBytes[0];
-  return memory + rank * ofRank + arena + buffer.offset + view.offset +
-         static_cast<int64_t>(rank) * view.rankStride +
+  uint64_t arena = 0;
+  for (int a = 0; a < static_cast<int>(buffer.arena); ++a)
+    arena += bundle.arenaBytes[a];
+  return memory + rank * bytesOfRank(bundle) + arena + buffer.offset +
+         view.offset + static_cast<int64_t>(rank) * view.rankStride +
          element * byteSize(view.dtype);
 }
 

@@ -88,6 +88,9 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_path(JOB_XXHASH_INCLUDE xxhash.h REQUIRED)
+# Optimizer states in files move by io_uring where it is there, else by threads.
+find_path(JOB_URING_INCLUDE liburing.h)
+find_library(JOB_URING uring)
 file(GLOB_RECURSE TRAIN_SOURCES
   ${CMAKE_CURRENT_SOURCE_DIR}/runtime/*.cpp
   ${CMAKE_CURRENT_SOURCE_DIR}/tools/*.cpp)
@@ -102,6 +105,11 @@ target_include_directories(train SYSTEM PRIVATE ${JOB_XXHASH_INCLUDE})
 target_link_libraries(train PRIVATE job_cuda TBB::tbb
   nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt Threads::Threads
   ${CMAKE_DL_LIBS})
+if(JOB_URING AND JOB_URING_INCLUDE)
+  target_include_directories(train SYSTEM PRIVATE ${JOB_URING_INCLUDE})
+  target_link_libraries(train PRIVATE ${JOB_URING})
+  target_compile_definitions(train PRIVATE CIUIC_HAS_IO_URING)
+endif()
 foreach(level 3 4)
   set_source_files_properties(
     ${CMAKE_CURRENT_SOURCE_DIR}/runtime/kernels/host/isa/HostKernelsV${level}.cpp

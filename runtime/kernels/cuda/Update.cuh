@@ -260,13 +260,12 @@ template <> struct HalfOf<void> {
 };
 
 /// This rank's first element of the bucket.
-inline int64_t firstElement(const abi::CudaLaunch &launch, bool sharded,
-                            int64_t elements) {
-  return sharded ? static_cast<int64_t>(launch.rank) * elements : 0;
+inline int64_t firstElement(const abi::CudaLaunch &launch, int64_t stride) {
+  return static_cast<int64_t>(launch.rank) * stride;
 }
 
 /// p, grad, m, v (p, m, v updated in place), lr, coef, step, skip, [half];
-/// ints: decoupled, biasCorrection, sharded, pairs; reals: beta1, beta2, eps,
+/// ints: decoupled, biasCorrection, stride, pairs; reals: beta1, beta2, eps,
 /// decay. Half: f16, bf16, or void if there is no view `half`.
 template <typename Half> cudaError_t launchAdam(const abi::CudaLaunch &launch) {
   constexpr bool hasHalf = !std::is_void_v<Half>;
@@ -296,12 +295,12 @@ template <typename Half> cudaError_t launchAdam(const abi::CudaLaunch &launch) {
                 coef,
                 step};
   return launchUpdate(launch, rule, with, p.elements(),
-                      firstElement(launch, launch.ints[2], p.elements()),
+                      firstElement(launch, launch.ints[2]),
                       launch.ints + 3, launch.intCount - 3, skip);
 }
 
 /// p, grad, m (p and m in place), lr, coef, skip, [half]; ints: nesterov,
-/// sharded, pairs; reals: momentum, decay. Half as for Adam.
+/// stride, pairs; reals: momentum, decay. Half as for Adam.
 template <typename Half> cudaError_t launchSgd(const abi::CudaLaunch &launch) {
   constexpr bool hasHalf = !std::is_void_v<Half>;
   UpdatePointers<typename HalfOf<Half>::Type, SgdRule::states> with{};
@@ -322,7 +321,7 @@ template <typename Half> cudaError_t launchSgd(const abi::CudaLaunch &launch) {
                static_cast<float>(launch.reals[1]), launch.ints[0] != 0, lr,
                coef};
   return launchUpdate(launch, rule, with, p.elements(),
-                      firstElement(launch, launch.ints[1], p.elements()),
+                      firstElement(launch, launch.ints[1]),
                       launch.ints + 2, launch.intCount - 2, skip);
 }
 

@@ -64,6 +64,15 @@ void forPieces(const Ranges &ranges, int64_t begin, int64_t end, const Fn &fn) {
   }
 }
 
+/// The bucket element that a rank's first one is.
+Result<int64_t> firstElement(const TaskArguments &a, int64_t stride) {
+  constexpr int64_t most = int64_t(1) << 46;
+  if (stride < 0 || stride > most / a.ranks)
+    return Status::invalid("ranks lie " + std::to_string(stride) +
+                           " elements apart");
+  return static_cast<int64_t>(a.rank) * stride;
+}
+
 void *element(const Tensor &tensor, int64_t index) {
   return tensor.as<std::byte>() +
          index * static_cast<int64_t>(byteSize(tensor.dtype));
@@ -212,7 +221,7 @@ Result<OperationPtr> makeAdam(const TaskArguments &a) {
   CIUIC_TRY(expectScalar("step", step, abi::DType::I32));
   CIUIC_TRY(expectScalar("skip", skip, abi::DType::F32));
   bool decoupled = a.ints[0] != 0, corrected = a.ints[1] != 0;
-  int64_t first = a.ints[2] ? a.rank * p.elements() : 0;
+  CIUIC_TRY_ASSIGN(int64_t first, firstElement(a, a.ints[2]));
   CIUIC_TRY_ASSIGN(Ranges ranges,
                    undecayedRanges(a.ints.subspan(3), first, p.elements()));
   double beta1 = a.reals[0], beta2 = a.reals[1], eps = a.reals[2],
@@ -264,7 +273,7 @@ Result<OperationPtr> makeSgd(const TaskArguments &a) {
   CIUIC_TRY(expectScalar("coef", coef, abi::DType::F32));
   CIUIC_TRY(expectScalar("skip", skip, abi::DType::F32));
   bool nesterov = a.ints[0] != 0;
-  int64_t first = a.ints[1] ? a.rank * p.elements() : 0;
+  CIUIC_TRY_ASSIGN(int64_t first, firstElement(a, a.ints[1]));
   CIUIC_TRY_ASSIGN(Ranges ranges,
                    undecayedRanges(a.ints.subspan(2), first, p.elements()));
   float momentum = static_cast<float>(a.reals[0]);

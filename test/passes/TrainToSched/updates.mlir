@@ -37,12 +37,12 @@ func.func @apply_step() {
 
 // -----
 
-// On a chunk of a whole parameter the task is told so (sharded: 1), and its view
+// On a chunk of a whole parameter the task is told so (a stride of 128), and its view
 // moves with the rank. The gathered parameter is where it was.
 // CHECK-LABEL: sched.program @apply {
 // CHECK-NEXT: sched.task sgd "sgd" on compute
 // CHECK-SAME: [#sched.view<update @buf.b.param[0 + rank * 512] : tensor<128xf32>>
-// CHECK-SAME: ints [1, 1] reals [9.000000e-01, 0.000000e+00]
+// CHECK-SAME: ints [1, 128] reals [9.000000e-01, 0.000000e+00]
 // CHECK-NEXT: sched.task all_gather "b.update" on gather [#sched.view<read @buf.b.param[0 + rank * 512] : tensor<128xf32>>, #sched.view<write @buf.b.param[0] : tensor<256xf32>>]
 // CHECK-NEXT: }
 comm.bucket @b over <"dp" = 2> elements 256 chunk 128 trainable

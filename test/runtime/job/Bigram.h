@@ -147,7 +147,7 @@ public:
     if (shape.half)
       adam.push_back(param);
     add(p, "adam", TaskKind::Adam, adam,
-        {.ints = {1, 1, shape.sharded, 0, 100},
+        {.ints = {1, 1, shape.sharded ? held : 0, 0, 100},
          .reals = {0.9, 0.999, 1e-8, 0.01}});
     add(p, "advance", TaskKind::Advance, {step, skip, step});
     add(p, "mean loss", TaskKind::Launch, {loss, count, reportLoss},

@@ -24,7 +24,8 @@ struct AdamRun {
   Status run(bool decoupled, bool corrected, bool sharded,
              std::vector<int64_t> undecayed = {}, uint32_t rank = 0,
              int threads = 2) {
-    std::vector<int64_t> ints = {decoupled, corrected, sharded};
+    std::vector<int64_t> ints = {decoupled, corrected,
+                                 sharded ? p.tensor().elements() : 0};
     ints.insert(ints.end(), undecayed.begin(), undecayed.end());
     return TaskRun{.kind = TaskKind::Adam,
                    .views = {p.tensor(), grad.tensor(), m.tensor(), v.tensor(),
