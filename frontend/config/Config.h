@@ -79,7 +79,14 @@ struct SchedulerSettings {
 struct OffloadSettings {
   OffloadDevice device = OffloadDevice::None;
   bool pinMemory = true;
-  double ratio = 1.0; ///< Share of the optimizer state that moves.
+  double ratio = 1.0;   ///< Share of the optimizer state that moves.
+  std::string nvmePath; ///< Folder for files; set with device Nvme.
+};
+
+/// How files are read and written.
+struct DiskSettings {
+  int64_t blockSize = 1 << 20; ///< Bytes of one request.
+  int64_t queueDepth = 8;      ///< Requests under way at once.
 };
 
 /// All sizes count elements, never bytes.
@@ -92,6 +99,7 @@ struct ZeroSettings {
   bool overlapComm = false;               ///< Default true at stage 3.
   OffloadSettings offloadOptimizer;
   OffloadSettings offloadParam; ///< Read and warned about, not acted on.
+  DiskSettings disk;
 };
 
 struct JobSettings {
@@ -142,6 +150,7 @@ struct Overrides {
   std::optional<RecomputeSpec> recompute;        ///< --recompute
   std::optional<int64_t> keepGathered;           ///< --keep-gathered
   std::optional<int64_t> offloadActivations;     ///< --offload-activations
+  std::optional<std::string> nvmePath;           ///< --nvme-path
 
   /// What is given replaces what the file says, rather than contradict it: to
   /// learn what an edited file would do.

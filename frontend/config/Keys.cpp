@@ -68,7 +68,7 @@ constexpr KeySpec topKeys[] = {
          "lets ZeRO work with an optimizer other than Adam"),
     acts("zero_force_ds_cpu_optimizer", Bool,
          "refuses offload with an optimizer other than DeepSpeed's CPU Adam"),
-    idle("aio", Obj, "{}", "asynchronous disk access for NVMe offload"),
+    acts("aio", Obj, "how files of NVMe offload are read and written"),
     idle("compile", Obj, "off", "DeepCompile's graph passes"),
     idle("activation_checkpointing", Obj, "{}",
          "how marked layers are recomputed; choose recomputation on the "
@@ -296,10 +296,14 @@ constexpr KeySpec offloadOptimizerKeys[] = {
     acts("pin_memory", Bool, "keeps host memory pinned for fast copies"),
     acts("ratio", Num, "share of the optimizer state that is offloaded"),
     acts("nvme_path", Str, "folder for NVMe offload"),
-    idle("buffer_count", Int, "4", "buffers for NVMe offload"),
-    idle("pipeline_read", Bool, "false", "reads NVMe ahead"),
-    idle("pipeline_write", Bool, "false", "writes NVMe behind"),
-    idle("pipeline", Bool, "false", "reads ahead and writes behind"),
+    idle("buffer_count", Int, "4",
+         "buffers for NVMe offload; here those of two parts of a bucket"),
+    idle("pipeline_read", Bool, "false",
+         "reads NVMe ahead, which is done here"),
+    idle("pipeline_write", Bool, "false",
+         "writes NVMe behind, which is done here"),
+    idle("pipeline", Bool, "false",
+         "reads ahead and writes behind, which is done here"),
     idle("fast_init", Bool, "false", "starts NVMe offload quickly"),
     idle("super_offload", Bool, "false", "SuperOffload for GH200"),
     idle("cpuadam_cores_perc", Num, "0.8", "cores for SuperOffload's Adam"),
@@ -363,8 +367,8 @@ constexpr KeySpec checkpointKeys[] = {
 };
 
 constexpr KeySpec aioKeys[] = {
-    idle("block_size", Int, "", "bytes of one request"),
-    idle("queue_depth", Int, "", "requests in flight"),
+    acts("block_size", Int, "bytes of one request"),
+    acts("queue_depth", Int, "requests in flight"),
     idle("thread_count", Int, "", "old name of intra_op_parallelism"),
     idle("intra_op_parallelism", Int, "", "threads of one transfer"),
     idle("single_submit", Bool, "", "submits requests one by one"),

@@ -94,6 +94,7 @@ private:
   void resolveGradients();
   void resolveZero();
   void resolveOffload(const Section &zero);
+  void resolveDisk();
   OffloadSettings readOffload(const Section &zero, const char *key,
                               const char *oldKey);
   void resolveRoom();

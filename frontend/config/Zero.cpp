@@ -178,7 +178,26 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
     addRow(section.pathOf("pin_memory"), pin);
   Rule<std::string> pathRule;
   pathRule.nullIsAbsent = true;
-  settle(section, {"nvme_path"}, pathRule);
+  const bool isOptimizer = std::string_view(key) == "offload_optimizer";
+  if (isOptimizer) {
+    pathRule.given = over.nvmePath;
+    pathRule.option = "--nvme-path";
+  }
+  Settled<std::string> folder = settle(section, {"nvme_path"}, pathRule);
+  if (isOptimizer && offload.device == OffloadDevice::Nvme) {
+    offload.nvmePath = folder.value;
+    const Node *at = section.node ? section.node->find("device") : nullptr;
+    if (folder.value.empty())
+      error(at ? &at->at : nullptr, section.pathOf("nvme_path"),
+            "missing, expected the folder for the files (--nvme-path)");
+    else
+      addRow(section.pathOf("nvme_path"), folder);
+  } else if (isOptimizer && over.nvmePath && !over.overFile) {
+    error(nullptr, section.pathOf("nvme_path"),
+          fmt::format("found --nvme-path {} and device {}, expected nvme "
+                      "(--offload-optimizer nvme)",
+                      *over.nvmePath, name(offload.device)));
+  }
 
   if (std::string_view(key) == "offload_optimizer") {
     Rule<double> ratioRule{
@@ -204,6 +223,30 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
   return offload;
 }
 
+/// How files are read and written, where there are any.
+void Resolver::resolveDisk() {
+  DiskSettings &disk = out.job.zero.disk;
+  Section section = open(top, "aio");
+  Rule<int64_t> block{disk.blockSize,
+                      [](int64_t bytes) {
+                        return bytes >= 4096 && bytes <= (1 << 30) &&
+                               bytes % 4096 == 0;
+                      },
+                      "a multiple of 4096 up to 2^30"};
+  Rule<int64_t> depth{
+      disk.queueDepth,
+      [](int64_t requests) { return requests >= 1 && requests <= 4096; },
+      "1 to 4096"};
+  Settled<int64_t> size = settle(section, {"block_size"}, block);
+  Settled<int64_t> most = settle(section, {"queue_depth"}, depth);
+  disk.blockSize = size.value;
+  disk.queueDepth = most.value;
+  if (out.job.zero.offloadOptimizer.device != OffloadDevice::Nvme)
+    return;
+  addRow("aio.block_size", size);
+  addRow("aio.queue_depth", most);
+}
+
 void Resolver::resolveOffload(const Section &zero) {
   ZeroSettings &settings = out.job.zero;
   settings.offloadOptimizer =
@@ -217,11 +260,8 @@ void Resolver::resolveOffload(const Section &zero) {
         node && node->isObject() ? node->find("device") : nullptr;
     return device ? &device->at : node ? &node->at : nullptr;
   };
-  if (settings.offloadOptimizer.device == OffloadDevice::Nvme)
-    error(place("offload_optimizer"),
-          "zero_optimization.offload_optimizer.device",
-          "found nvme, which is not supported yet, expected none or cpu");
-  if (settings.offloadOptimizer.device == OffloadDevice::Cpu &&
+  resolveDisk();
+  if (settings.offloadOptimizer.device != OffloadDevice::None &&
       settings.stage == 0)
     note("zero_optimization.offload_optimizer",
          "DeepSpeed offloads at stages 1 to 3 only; here stage 0 does too");

@@ -158,11 +158,14 @@ void MachineReader::readDevices(const rt::Json &value) {
 
 void MachineReader::readHost(const rt::Json &value) {
   JsonFields fields(value, "host.", errors);
-  checkKeys(value, fields, {"cores", "kind", "memory", "bandwidth"});
+  checkKeys(value, fields,
+            {"cores", "kind", "memory", "bandwidth", "disk_space"});
   machine.cores = fields.integer("cores", 1, 1 << 16, 1);
   machine.hostKind = fields.string("kind", "");
   machine.hostMemory = bytes(fields, "memory");
   machine.hostBandwidth = quantity(fields, "bandwidth", "B/s");
+  if (auto space = quantity(fields, "disk_space", "B"))
+    machine.diskSpace = static_cast<int64_t>(*space);
 }
 
 void MachineReader::readLinks(const rt::Json &value) {

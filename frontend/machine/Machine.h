@@ -47,6 +47,7 @@ struct Machine {
   std::optional<double> devicesLink; ///< Of a device with the others.
   std::optional<double> hostLink;    ///< Of a device with the host.
   std::optional<double> disk, network;
+  std::optional<int64_t> diskSpace; ///< Bytes for files; none: not known.
 
   std::vector<Reserve> reserve;
 

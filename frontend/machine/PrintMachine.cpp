@@ -61,6 +61,10 @@ std::string ciuic::machine::printMachine(const Machine &machine) {
   printRate(out, "between devices", machine.devicesLink, "B/s");
   printRate(out, "device and host", machine.hostLink, "B/s");
   printRate(out, "disk", machine.disk, "B/s");
+  if (machine.diskSpace)
+    fmt::format_to(out, "  room on the disk {} ({} bytes)\n",
+                   scaled(static_cast<double>(*machine.diskSpace), "B"),
+                   *machine.diskSpace);
   printRate(out, "network", machine.network, "B/s");
   return text;
 }

@@ -56,6 +56,10 @@ transientContents(ModuleOp module) {
         continue;
       if (task.getKind() == Kind::AllGather) {
         note(views[1], "gathered");
+      } else if (task.getStream() == Stream::Disk) {
+        // What is brought from a file, or what goes there.
+        for (Attribute view : views)
+          note(view, "staged");
       } else if (task.getKind() == Kind::ReduceScatter ||
                  (task.getKind() == Kind::AllReduce &&
                   program.getSymName().starts_with("micro"))) {
@@ -143,11 +147,11 @@ static void addState(json::Object &row, BufferOp buffer, SymbolTable &symbols) {
 }
 
 json::Value codegen::memoryPlan(ModuleOp module) {
-  constexpr Arena arenas[] = {Arena::Device, Arena::Host};
+  constexpr ArrayRef<Arena> arenas(kAllArenas);
   SymbolTable symbols(module);
   llvm::DenseMap<StringAttr, Lifetime> lives;
   json::Object peaks;
-  int64_t bounds[2] = {0, 0};
+  int64_t bounds[std::size(kAllArenas)] = {};
   for (auto program : module.getOps<ProgramOp>()) {
     TaskOrder order(program, /*withEvents=*/true);
     SmallVector<Lifetime> lifetimes = lifetimesOf(order, symbols);
@@ -196,14 +200,13 @@ json::Value codegen::memoryPlan(ModuleOp module) {
     StringRef name = stringifyArena(arena);
     int64_t least = lastingBytes(module, arena) + bound;
     live[name] = least;
-    fragmentation[name] =
-        arenaBytes(module, arena == Arena::Device ? kDeviceArena : kHostArena) -
-        least;
+    fragmentation[name] = arenaBytes(module, arenaAttr(arena)) - least;
   }
   return json::Object{
       {"ranks", getRanks(module)},
       {"device_arena_bytes", arenaBytes(module, kDeviceArena)},
       {"host_arena_bytes_a_rank", arenaBytes(module, kHostArena)},
+      {"nvme_arena_bytes_a_rank", arenaBytes(module, kNvmeArena)},
       {"live_bound", std::move(live)},
       {"fragmentation", std::move(fragmentation)},
       {"peaks", std::move(peaks)},

@@ -427,7 +427,9 @@ void Printer::printBundle() {
      << escaped(facts.isa)
      << "\", Target::" << (isForCuda(module) ? "Cuda" : "Cpu") << ", \""
      << (architectures ? architectures.getValue() : "") << "\", "
-     << (launchers.reducesRanks() ? "reduce_ranks" : "nullptr") << "};\n\n"
+     << (launchers.reducesRanks() ? "reduce_ranks" : "nullptr") << ",\n    {\""
+     << escaped(facts.nvmePath) << "\", " << facts.diskBlock << "ull, "
+     << facts.diskDepth << "}};\n\n"
      << "} // namespace\n\n"
      << "extern \"C\" __attribute__((visibility(\"default\"))) const Bundle *\n"
      << "ciuic_bundle() {\n  return &bundle;\n}\n";

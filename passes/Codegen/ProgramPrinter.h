@@ -13,6 +13,9 @@ struct JobFacts {
   std::string model;
   int64_t accumulation = 1;
   std::string isa;
+  std::string nvmePath;        ///< Folder for states in files; may be empty.
+  int64_t diskBlock = 1 << 20; ///< Bytes of one request.
+  int64_t diskDepth = 8;       ///< Requests under way at once.
 };
 
 /// What the tasks of an allocated module say of its inputs.

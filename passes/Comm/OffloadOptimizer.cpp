@@ -107,9 +107,8 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
       return update->emitOpError()
              << "takes a moment that is not train.read of one";
     if (moment.getSpace() != Space::Device)
-      return update->emitOpError()
-             << "runs on the host already: @" << moment.getSymName()
-             << " has space " << stringifySpace(moment.getSpace());
+      return update->emitOpError() << "runs on the host already: @"
+                                   << moment.getSymName() << " lives there";
     bucket = *moment.getOf();
     sharded = moment.getSharded();
     toHost(moment);
@@ -185,14 +184,15 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
       use->set(moved);
     upBytes += train::bytesOf(moved.getType());
   }
+  // All states of a file go to the host and back, too.
+  int64_t fileBytes = space() == Space::Nvme ? hostBytes : 0;
   remark::passed(
       loc, remark::RemarkOpts::name("OptimizerOffloaded").category("comm"))
       << remark::add("{0} keeps {1} bytes a rank {4}; a step moves {2} "
-                     "bytes to the host and {3} back",
-                     bucket, hostBytes, downBytes, upBytes,
-                     space() == Space::Nvme
-                         ? "in files, which a step reads and writes"
-                         : "on the host");
+                     "bytes there and {3} back",
+                     bucket, hostBytes, downBytes + fileBytes,
+                     upBytes + fileBytes,
+                     space() == Space::Nvme ? "in files" : "on the host");
   if (space() == Space::Nvme)
     moveToFiles(update, symbols);
   return success();

@@ -107,8 +107,9 @@ LogicalResult VerifyPlaced::verifyOp(Operation *op, bool applies) {
       continue;
     if (known && spaceOf(operand) != space)
       return op->emitOpError()
-             << "takes tensors from " << stringifySpace(space) << " and "
-             << stringifySpace(spaceOf(operand))
+             << "takes tensors from "
+             << stringifySpace(std::min(space, spaceOf(operand))) << " and "
+             << stringifySpace(std::max(space, spaceOf(operand)))
              << " memory; expected comm.transfer between them";
     space = spaceOf(operand);
     known = true;

@@ -1,6 +1,7 @@
 //===- VerifyAllocated.cpp - Checks that live buffers never overlap -------===//
 #include "passes/Sched/BufferOrder.h"
 #include "passes/Sched/Passes.h"
+#include "passes/Sched/ProgramLives.h"
 
 namespace ciuic::sched {
 #define GEN_PASS_DEF_VERIFYALLOCATEDPASS

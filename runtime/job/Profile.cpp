@@ -38,8 +38,8 @@ constexpr const char *kindNames[] = {"launch",
                                      "sgd",
                                      "cross_entropy_with_grad"};
 static_assert(std::size(kindNames) == abi::kTaskKinds);
-constexpr const char *streamNames[] = {"compute", "gather", "reduce",
-                                       "h2d",     "d2h",    "host"};
+constexpr const char *streamNames[] = {"compute", "gather", "reduce", "h2d",
+                                       "d2h",     "host",   "disk"};
 static_assert(std::size(streamNames) == abi::kStreams);
 
 /// A field in quotes, which are doubled inside of it.

@@ -146,6 +146,7 @@ Status Trainer::open() {
   machine.profile = !options.profile.empty();
   machine.collectiveTimeout = options.collectiveTimeout;
   machine.cuda = options.cuda;
+  machine.disk = options.disk;
   machine.folder = options.bundle;
   machine.group = &group;
   CIUIC_TRY_ASSIGN(job, Job::load(options.bundle,

@@ -65,6 +65,7 @@ struct TrainOptions {
   /// Seconds after which a collective that does not complete is given up.
   double collectiveTimeout = 1800;
   CudaFlags cuda;
+  DiskFlags disk;
   bool quiet = false; ///< No progress on standard output.
 };
 

@@ -109,6 +109,8 @@ private:
     if (index < 0 || static_cast<uint32_t>(index) >= bundle.bufferCount)
       return fail(what, "buffer " + std::to_string(index) + " of " +
                             std::to_string(bundle.bufferCount));
+    if (bundle.buffers[index].arena == abi::Arena::Nvme)
+      return fail(what, "its buffer is in a file");
     uint64_t needed = static_cast<uint64_t>(bundle.microBatch) *
                       static_cast<uint64_t>(bundle.sequence) * 4;
     if (bundle.buffers[index].bytes < needed)

@@ -51,6 +51,8 @@ uint64_t DiskMemory::offsetOf(const abi::View &view, uint32_t rank) const {
 
 Status DiskMemory::read(const abi::View &view, uint32_t rank, uint64_t first,
                         uint64_t count, void *to) const {
+  if (!isUsed())
+    return Status::invalid("reads from a file, and the job has none");
   uint64_t width = byteSize(view.dtype);
   return files.of(rank).read(offsetOf(view, rank) + first * width,
                              count * width, to);
@@ -58,6 +60,8 @@ Status DiskMemory::read(const abi::View &view, uint32_t rank, uint64_t first,
 
 Status DiskMemory::write(const abi::View &view, uint32_t rank, uint64_t first,
                          uint64_t count, const void *from) const {
+  if (!isUsed())
+    return Status::invalid("writes to a file, and the job has none");
   uint64_t width = byteSize(view.dtype);
   return files.of(rank).write(offsetOf(view, rank) + first * width,
                               count * width, from);

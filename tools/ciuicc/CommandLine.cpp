@@ -18,8 +18,8 @@ namespace {
 struct Settings {
   CompileOptions compile;
   TrainSettings training;
-  std::string deviceMemory, hostMemory, precision, machine, offloadOptimizer;
-  std::string recompute;
+  std::string deviceMemory, hostMemory, nvmeSpace, precision, machine,
+      offloadOptimizer, recompute;
   std::optional<int64_t> devices;
   InspectOptions inspect;
   std::string checkpoint, exportFolder, bundle, reportFile;
@@ -60,14 +60,20 @@ void addOverrides(CLI::App &app, Settings &s) {
       ->group(group);
   app.add_option("--offload-optimizer", s.offloadOptimizer,
                  "Where optimizer states live and are updated: none is the "
-                 "device, cpu the host")
-      ->check(CLI::IsMember({"none", "cpu"}))
+                 "device, cpu the host, nvme files that the host reads and "
+                 "writes")
+      ->check(CLI::IsMember({"none", "cpu", "nvme"}))
       ->group(group);
   app.add_option("--offload-ratio", o.offloadRatio,
                  "Share of the optimizer states that is offloaded, 0 to 1, to "
                  "the nearest bucket; default all")
       ->check(CLI::Range(0.0, 1.0))
       ->group(group);
+  // Training takes it too, for a bundle.
+  if (!app.get_option_no_throw("--nvme-path"))
+    app.add_option("--nvme-path", o.nvmePath,
+                   "Folder for the files of --offload-optimizer nvme")
+        ->group(group);
   app.add_option("--lr", o.lr, "Learning rate")->group(group);
   app.add_option("--beta1", o.beta1, "Adam's first beta")->group(group);
   app.add_option("--beta2", o.beta2, "Adam's second beta")->group(group);
@@ -129,6 +135,9 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
   app.add_flag("--fit", c.fit,
                "Choose what makes the job fit, of all that neither the "
                "command line nor the file says: what costs no time first");
+  app.add_option("--nvme-space", s.nvmeSpace,
+                 "Room for the files of --offload-optimizer nvme, such as 2TB; "
+                 "default the machine's, or no limit");
   addRoom(app, s);
   app.add_option("--prefetch", c.prefetch,
                  "Buckets gathered ahead of the one in use; default 1")
@@ -175,11 +184,14 @@ bool finishCompile(Settings &s) {
     s.compile.overrides.offloadOptimizer = config::OffloadDevice::None;
   else if (s.offloadOptimizer == "cpu")
     s.compile.overrides.offloadOptimizer = config::OffloadDevice::Cpu;
+  else if (s.offloadOptimizer == "nvme")
+    s.compile.overrides.offloadOptimizer = config::OffloadDevice::Nvme;
   config::Overrides &o = s.compile.overrides;
   if (!s.recompute.empty())
     o.recompute = *config::parseRecompute(s.recompute);
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
-         takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory);
+         takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory) &&
+         takeBytes("--nvme-space", s.nvmeSpace, s.compile.nvmeSpace);
 }
 
 /// Remembers which options of a compilation are given.
@@ -207,6 +219,8 @@ int takeMachine(Settings &s) {
     c.deviceMemory = machine->deviceLimit();
   if (s.hostMemory.empty())
     c.hostMemory = machine->hostLimit();
+  if (s.nvmeSpace.empty())
+    c.nvmeSpace = machine->diskSpace.value_or(0);
   c.machine = *machine;
   return 0;
 }
@@ -270,6 +284,8 @@ int train(Settings &s, const std::string &compileOptions,
         static_cast<int64_t>(*s.training.train.steps);
   if (s.training.train.epochs)
     s.compile.overrides.epochs = *s.training.train.epochs;
+  if (!s.training.train.disk.folder.empty())
+    s.compile.overrides.nvmePath = s.training.train.disk.folder;
   if (!finishCompile(s))
     return 2;
   if (int code = takeMachine(s))

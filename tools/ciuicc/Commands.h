@@ -29,6 +29,7 @@ struct CompileOptions {
   std::optional<int64_t> sequence;
   int64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
   int64_t hostMemory = 0;   ///< Bytes of the host; 0: no limit.
+  int64_t nvmeSpace = 0;    ///< Bytes of files; 0: no limit.
   int64_t sharedMemory = 0; ///< Bytes of all ranks' arenas; 0: no limit.
   std::optional<machine::Machine> machine; ///< That the limits come from.
   int64_t prefetch = 1;                    ///< Buckets gathered ahead.

@@ -410,6 +410,10 @@ int Compilation::emit() {
   bundle.folder = options.output;
   bundle.facts.model = module->getName().value_or("model").str();
   bundle.facts.accumulation = settings.job.batch.accumulation;
+  const config::ZeroSettings &zero = settings.job.zero;
+  bundle.facts.nvmePath = zero.offloadOptimizer.nvmePath;
+  bundle.facts.diskBlock = zero.disk.blockSize;
+  bundle.facts.diskDepth = zero.disk.queueDepth;
   bundle.build = options.build;
   bundle.extra = std::move(ir);
   bundle.extra.push_back({"plan/config.txt", printResolved(settings)});
@@ -424,6 +428,7 @@ int Compilation::emit() {
   bundle.manifest["parameters"] = parameters;
   bundle.manifest["device_memory"] = options.deviceMemory;
   bundle.manifest["host_memory"] = options.hostMemory;
+  bundle.manifest["nvme_space"] = options.nvmeSpace;
   bundle.manifest["wall_clock_breakdown"] = settings.job.wallClockBreakdown;
   bundle.manifest["steps_per_print"] = settings.job.stepsPerPrint;
   return failed(codegen::writeBundle(*module, std::move(bundle))) ? 3 : 0;
@@ -471,8 +476,10 @@ void Compilation::sayWhatWasMade() {
   };
   llvm::outs() << memory(arena(sched::kDeviceArena), options.deviceMemory)
                << (ranks == 1 ? ", host " : " each, host ")
-               << memory(arena(sched::kHostArena) * ranks, options.hostMemory)
-               << "\n";
+               << memory(arena(sched::kHostArena) * ranks, options.hostMemory);
+  if (int64_t files = arena(sched::kNvmeArena))
+    llvm::outs() << ", files " << memory(files * ranks, options.nvmeSpace);
+  llvm::outs() << "\n";
 }
 
 int Compilation::run() {

@@ -105,7 +105,9 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
     }
 
   const config::OffloadSettings &offload = job.zero.offloadOptimizer;
-  phases.offload = offload.device == config::OffloadDevice::Cpu;
+  phases.offload = offload.device != config::OffloadDevice::None;
+  if (offload.device == config::OffloadDevice::Nvme)
+    phases.offloadOptimizer.device = "nvme";
   phases.offloadOptimizer.ratio = offload.ratio;
   phases.recompute.policy = config::printRecompute(job.room.recompute);
   phases.lower.target = options.target;
@@ -114,6 +116,7 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
       job.zero.prefetchBucketSize == 0 ? 0 : options.prefetch;
   phases.allocate.deviceLimit = options.deviceMemory;
   phases.allocate.hostLimit = options.hostMemory;
+  phases.allocate.nvmeLimit = options.nvmeSpace;
   phases.allocate.sharedLimit = options.sharedMemory;
   return phases;
 }

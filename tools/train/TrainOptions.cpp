@@ -151,6 +151,13 @@ void addTrainOptions(CLI::App &app, TrainSettings &settings) {
                  "Seconds in which all processes of a job must have started; "
                  "default 300")
       ->check(named(checkSeconds, "seconds"));
+  app.add_option("--nvme-path", t.disk.folder,
+                 "Folder for the files of a job that keeps optimizer states in "
+                 "files; default the one it was compiled with");
+  app.add_option("--disk-io", t.disk.by,
+                 "Who reads and writes them: auto, io_uring or threads; "
+                 "default auto")
+      ->check(CLI::IsMember({"auto", "io_uring", "threads"}));
   addCudaOptions(app, t.cuda);
 }
 

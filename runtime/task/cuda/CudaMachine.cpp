@@ -190,11 +190,13 @@ Status Gpus::prepare() {
   CIUIC_TRY_ASSIGN(shared.memory,
                    CudaMemory::allocate(bundle, shared.ranks, devices,
                                         shared.options.deviceMemory));
+  CIUIC_TRY_ASSIGN(shared.disk, DiskMemory::create(bundle, shared.ranks,
+                                                   shared.options.disk));
   CIUIC_TRY_ASSIGN(staging, Staging::allocate(devices, shared.ranks.count));
   CIUIC_TRY_ASSIGN(shared.hostTasks,
-                   HostTasks::create(shared.state, shared.memory, devices[0],
-                                     bundle.ranks, shared.options.threads,
-                                     shared.isTimed()));
+                   HostTasks::create(shared.state, shared.memory, shared.disk,
+                                     devices[0], bundle.ranks,
+                                     shared.options.threads, shared.isTimed()));
   // One rank exchanges with nobody: its collectives are copies.
   if (!cuda.shareDevice && bundle.ranks > 1) {
     ExitAfter tooLate(shared.options.collectiveTimeout,
@@ -368,6 +370,10 @@ Status Gpus::wait() {
 Status Gpus::read(const abi::View &view, uint32_t rank, uint64_t first,
                   uint64_t count, void *to) {
   CIUIC_TRY(checkElements(view, shared.ranks, rank, first, count));
+  if (shared.disk.holds(view)) {
+    CIUIC_TRY(wait());
+    return shared.disk.read(view, rank, first, count, to);
+  }
   uint64_t element = byteSize(view.dtype), bytes = count * element;
   std::byte *from =
       shared.memory.resolve(view, rank).as<std::byte>() + first * element;
@@ -420,6 +426,10 @@ Status Gpus::read(const abi::View &view, uint32_t rank, uint64_t first,
 Status Gpus::write(const abi::View &view, uint32_t rank, uint64_t first,
                    uint64_t count, const void *from) {
   CIUIC_TRY(checkElements(view, shared.ranks, rank, first, count));
+  if (shared.disk.holds(view)) {
+    CIUIC_TRY(wait());
+    return shared.disk.write(view, rank, first, count, from);
+  }
   uint64_t element = byteSize(view.dtype), bytes = count * element;
   std::byte *to =
       shared.memory.resolve(view, rank).as<std::byte>() + first * element;

@@ -52,7 +52,7 @@ void CudaMemory::forgetTemporaries() const {
   };
   for (uint32_t i = 0; i < bundle->bufferCount; ++i) {
     const abi::Buffer &buffer = bundle->buffers[i];
-    if (kept[i] || overlapsKept(buffer))
+    if (kept[i] || buffer.arena == abi::Arena::Nvme || overlapsKept(buffer))
       continue;
     for (uint32_t rank = 0; rank < held.count; ++rank)
       hostaccess::forget((buffer.arena == abi::Arena::Device

@@ -127,7 +127,7 @@ private:
 
   bool isHostTask(const Node &node) const {
     return node.kind == Node::Kind::Task &&
-           program.tasks[node.task].stream == abi::Stream::Host;
+           isOfHost(program.tasks[node.task].stream);
   }
 
   void groupHostTasks() {
@@ -135,25 +135,26 @@ private:
       for (uint32_t earlier : node.waits)
         if (nodes[earlier].event == none)
           nodes[earlier].event = plan_.events++;
-    std::vector<uint32_t> previous(options.ranks, none);
+    std::vector<uint32_t> previous(lanes, none);
     for (uint32_t n = 0; n < nodes.size(); ++n) {
       Node &node = nodes[n];
       if (!isHostTask(node))
         continue;
-      uint32_t before = previous[node.rank];
-      previous[node.rank] = n;
+      uint32_t before = previous[node.lane];
+      previous[node.lane] = n;
       if (before != none && node.waits.empty() && nodes[before].event == none) {
         node.stretch = nodes[before].stretch;
       } else {
         node.stretch = static_cast<uint32_t>(plan_.stretches.size());
-        plan_.stretches.push_back({node.rank, {}});
+        plan_.stretches.push_back(
+            {node.rank, program.tasks[node.task].stream, {}});
         lastOf.push_back(n);
       }
       lastOf[node.stretch] = n;
       plan_.stretches[node.stretch].tasks.push_back(node.task);
     }
     awaited.assign(plan_.stretches.size(), false);
-    open.assign(options.ranks, none);
+    open.assign(lanes, none);
   }
 
   //===--- The steps ------------------------------------------------------===//
@@ -168,8 +169,8 @@ private:
     if (stretch == none || awaited[stretch])
       return;
     awaited[stretch] = true;
-    uint32_t rank = plan_.stretches[stretch].rank;
-    uint32_t lane = laneOf(rank, abi::Stream::Host);
+    const HostStretch &awaitedFor = plan_.stretches[stretch];
+    uint32_t lane = laneOf(awaitedFor.rank, awaitedFor.stream);
     step(PlanStep::Kind::Await, lane, stretch);
     // Only the last task of a stretch is waited for.
     if (uint32_t event = nodes[lastOf[stretch]].event; event != none)
@@ -189,8 +190,8 @@ private:
       const HostStretch &stretch = plan_.stretches[node.stretch];
       if (stretch.tasks.front() != node.task)
         return;
-      await(open[node.rank]);
-      open[node.rank] = node.stretch;
+      await(open[node.lane]);
+      open[node.lane] = node.stretch;
       step(PlanStep::Kind::Release, node.lane, node.stretch);
       return;
     }
@@ -211,7 +212,7 @@ private:
   std::vector<uint32_t> nodeOf; ///< Of each task and rank.
   std::vector<uint32_t> lastOf; ///< The last node of each stretch.
   std::vector<bool> awaited;    ///< Of each stretch.
-  std::vector<uint32_t> open;   ///< The latest released stretch of each rank.
+  std::vector<uint32_t> open;   ///< The latest released stretch of each lane.
   DevicePlan plan_;
 };
 

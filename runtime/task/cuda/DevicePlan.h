@@ -7,9 +7,9 @@
 // out. All is enqueued in program order, so that lanes that share a hardware
 // queue cannot wait for one another in a circle.
 //
-// Host tasks have a lane too, the rank's Host stream: a step releases them when
-// the lane reaches it, and a later one lets the lane wait until they are done.
-// So what follows a host task waits for an event as everywhere else.
+// Host tasks have lanes too, the rank's Host and Disk streams: a step releases
+// them when the lane reaches it, and a later one lets the lane wait until they
+// are done. So what follows a host task waits for an event as everywhere else.
 //
 // A program begins and ends on the compute lane of each rank: other lanes start
 // after its start, and its end waits for them.
@@ -25,10 +25,17 @@
 
 namespace ciuic::rt {
 
+/// Whether the tasks of a stream are done by the host: on CPUs, or by reading
+/// and writing files.
+constexpr bool isOfHost(abi::Stream stream) {
+  return stream == abi::Stream::Host || stream == abi::Stream::Disk;
+}
+
 /// Host tasks of one rank that run one after another without a device task in
 /// between that they wait for or that waits for one of them but the last.
 struct HostStretch {
   uint32_t rank;               ///< Counted within the device.
+  abi::Stream stream;          ///< Host or Disk.
   std::vector<uint32_t> tasks; ///< Of the program.
 };
 

@@ -4,6 +4,7 @@
 
 #include "runtime/comm/nccl/NcclRanks.h"
 #include "runtime/device/cuda/CudaStream.h"
+#include "runtime/task/DiskCopy.h"
 #include "runtime/task/cuda/CudaMachine.h"
 #include "runtime/task/cuda/CudaMemory.h"
 #include "runtime/task/cuda/DevicePlan.h"
@@ -32,6 +33,7 @@ struct CudaShared {
   RankRange ranks;
   MachineState state;
   CudaMemory memory;
+  DiskMemory disk;
   std::unique_ptr<HostTasks> hostTasks;
   std::unique_ptr<NcclRanks> nccl; ///< Null where ranks share a device.
   std::unique_ptr<Watch> watch;

@@ -25,7 +25,7 @@ DeviceQueue::create(CudaShared &shared, const CudaDevice &device,
   }
   CIUIC_TRY_ASSIGN(queue->flagWait,
                    StreamFlagWait::find(queue->hostOf(0),
-                                        shared.hostTasks->flag(ranks.first)));
+                                        shared.hostTasks->flagOf(ranks.first)));
   CIUIC_TRY_ASSIGN(queue->products, CublasLt::create(queue->device, choices,
                                                      shared.options.cuda.tune,
                                                      shared.settings.tf32));
@@ -88,7 +88,7 @@ void DeviceQueue::post(const Work &work) {
 
 bool DeviceQueue::canGoOn() const {
   if (suspended)
-    return shared.hostTasks->reached(suspendedRank, suspendedValue);
+    return shared.hostTasks->reached(suspendedFor, suspendedValue);
   return !posted.empty();
 }
 
@@ -112,7 +112,7 @@ void DeviceQueue::work() {
     Status status;
     if (suspended) {
       suspended = false;
-      hostaccess::joins(shared.hostTasks->token(suspendedRank));
+      hostaccess::joins(shared.hostTasks->token(suspendedFor));
       status = goOn();
     } else if (next.program >= 0) {
       status = beginProgram(static_cast<uint32_t>(next.program));
@@ -262,8 +262,8 @@ Status DeviceQueue::enqueueStep(const PlanStep &step) {
     CIUIC_TRY_CUDA(cudaStreamWaitEvent, stream, events[step.index].get(), 0);
     return {};
   case PlanStep::Kind::Release: {
-    uint32_t rank = ranks.first + current->plan.stretches[step.index].rank;
-    current->awaited[step.index] = shared.hostTasks->expect(rank);
+    current->awaited[step.index] =
+        shared.hostTasks->expect(current->chains[step.index]);
     CIUIC_TRY_CUDA(
         cudaLaunchHostFunc, stream,
         [](void *chain) {
@@ -273,12 +273,12 @@ Status DeviceQueue::enqueueStep(const PlanStep &step) {
     return {};
   }
   case PlanStep::Kind::Await: {
-    uint32_t rank = ranks.first + current->plan.stretches[step.index].rank;
+    const HostTasks::Chain *chain = current->chains[step.index];
     uint32_t value = current->awaited[step.index];
     if (flagWait.available())
-      return flagWait.enqueue(stream, shared.hostTasks->flag(rank), value);
+      return flagWait.enqueue(stream, shared.hostTasks->flag(chain), value);
     suspended = true;
-    suspendedRank = rank;
+    suspendedFor = chain;
     suspendedValue = value;
     return {};
   }

@@ -119,7 +119,8 @@ private:
   size_t nextStep = 0, nextTask = 0;
   bool replaying = false; ///< The current program's graphs.
   bool capturing = false;
-  uint32_t suspendedRank = 0, suspendedValue = 0;
+  const HostTasks::Chain *suspendedFor = nullptr;
+  uint32_t suspendedValue = 0;
   bool suspended = false;
   std::array<std::atomic<uint64_t>, 64> counts{};
 };

@@ -55,7 +55,9 @@ constexpr size_t flagStride = 64;
 
 /// A host task of a rank; its runs are never two at a time.
 struct HostTask {
-  OperationPtr operation;
+  OperationPtr operation;                 ///< Not of a copy from or to a file,
+  std::unique_ptr<DiskTransfer> transfer; ///< which has this.
+  std::chrono::steady_clock::time_point begin;
   const char *program = nullptr;
   uint32_t index = 0;
   uint64_t runs = 0, nanoseconds = 0;
@@ -71,6 +73,8 @@ public:
 
   HostTasks::Impl *owner = nullptr;
   uint32_t rank = 0;
+  uint32_t slot = 0; ///< Of its rank and stream.
+  bool onDisk = false;
   std::deque<HostTask> tasks;
   std::deque<Node> nodes;
   uint64_t token = 0;
@@ -78,13 +82,13 @@ public:
 
 class HostTasks::Impl {
 public:
-  Impl(MachineState &state, const CudaMemory &memory, uint32_t ranks,
-       int threads, bool timing)
-      : state(state), memory(memory), ranks(ranks), timing(timing),
+  Impl(MachineState &state, const CudaMemory &memory, DiskMemory &disk,
+       uint32_t ranks, int threads, bool timing)
+      : state(state), memory(memory), disk(disk), ranks(ranks), timing(timing),
         threads(threads > 0 ? threads
                             : static_cast<int>(std::max(
                                   1u, std::thread::hardware_concurrency()))),
-        arena(this->threads, 0), perRank(memory.ranks().count) {
+        arena(this->threads, 0), slots(2 * memory.ranks().count) {
     // TBB makes one thread a processor; more only where asked for. None of
     // them is ours: releasing does not lend a thread.
     if (this->threads >= tbb::info::default_concurrency())
@@ -110,15 +114,24 @@ public:
 
   Result<HostTask> prepare(const abi::Program &program, const abi::Task &task,
                            uint32_t rank);
+  Status prepareCopy(const abi::Program &program, const abi::Task &task,
+                     uint32_t rank, HostTask &made);
   void execute(HostTask &task, const Chain &chain);
+  bool isSkipped(const HostTask &task, const Chain &chain);
+  /// Makes copies from and to files from the `next` on, then ends the chain.
+  void copyFrom(Chain &chain, size_t next);
+  void endCopy(Chain &chain, size_t index, Status status);
+  void fail(const HostTask &task, const Chain &chain, Status status);
+  void note(HostTask &task, bool skipped);
   void finish(Chain &chain);
 
-  std::atomic_ref<uint32_t> flagOf(uint32_t local) const {
+  std::atomic_ref<uint32_t> flagOf(uint32_t slot) const {
     return std::atomic_ref<uint32_t>(
-        *reinterpret_cast<uint32_t *>(flags.base() + local * flagStride));
+        *reinterpret_cast<uint32_t *>(flags.base() + slot * flagStride));
   }
 
-  struct PerRank {
+  /// Of a rank and one of its two streams.
+  struct Slot {
     std::atomic<uint32_t> expected{0}; ///< Chains enqueued so far.
     uint32_t done = 0;                 ///< Guarded by the state's mutex.
     uint64_t token = 0;
@@ -126,6 +139,7 @@ public:
 
   MachineState &state;
   const CudaMemory &memory;
+  DiskMemory &disk;
   const uint32_t ranks;
   const bool timing;
   const int threads;
@@ -134,7 +148,7 @@ public:
   std::optional<tbb::flow::graph> graph;
   Workspace workspace;
   PinnedArena flags;
-  std::vector<PerRank> perRank;
+  std::vector<Slot> slots;
   std::vector<std::unique_ptr<Chain>> chains;
   uint32_t running = 0; ///< Released chains; guarded by the state's mutex.
   std::array<std::atomic<uint64_t>, timeKinds> nanoseconds{};
@@ -145,6 +159,18 @@ Result<HostTask> HostTasks::Impl::prepare(const abi::Program &program,
                                           const abi::Task &task,
                                           uint32_t rank) {
   HostTask made;
+  made.task = &task;
+  made.timeKind = timeKindOf(task);
+  if (task.skipView >= 0) {
+    const abi::View &skip = program.views[task.skipView];
+    if (memory.arenaOf(skip) != abi::Arena::Host)
+      return Status::invalid("a host task that device memory skips");
+    made.skip = memory.resolve(skip, rank).as<const float>();
+  }
+  if (task.stream == abi::Stream::Disk) {
+    CIUIC_TRY(prepareCopy(program, task, rank, made));
+    return made;
+  }
   for (uint32_t i = task.views.begin; i < task.views.end; ++i) {
     const abi::View &view = program.views[i];
     if (memory.arenaOf(view) != abi::Arena::Host)
@@ -163,15 +189,18 @@ Result<HostTask> HostTasks::Impl::prepare(const abi::Program &program,
   arguments.ranks = ranks;
   arguments.workspace = &workspace;
   CIUIC_TRY_ASSIGN(made.operation, makeHostOperation(arguments));
-  made.task = &task;
-  made.timeKind = timeKindOf(task);
-  if (task.skipView >= 0) {
-    const abi::View &skip = program.views[task.skipView];
-    if (memory.arenaOf(skip) != abi::Arena::Host)
-      return Status::invalid("a host task that device memory skips");
-    made.skip = memory.resolve(skip, rank).as<const float>();
-  }
   return made;
+}
+
+Status HostTasks::Impl::prepareCopy(const abi::Program &program,
+                                    const abi::Task &task, uint32_t rank,
+                                    HostTask &made) {
+  const abi::View &inMemory = disk.memoryOf(program, task);
+  if (memory.arenaOf(inMemory) != abi::Arena::Host)
+    return Status::invalid("a copy between a file and device memory");
+  made.views.push_back(memory.resolve(inMemory, rank));
+  made.transfer = std::make_unique<DiskTransfer>();
+  return disk.prepare(program, task, rank, made.views[0].data, *made.transfer);
 }
 
 Result<HostTasks::Chain *> HostTasks::add(const abi::Program &program,
@@ -180,6 +209,9 @@ Result<HostTasks::Chain *> HostTasks::add(const abi::Program &program,
   auto chain = std::make_unique<Chain>();
   chain->owner = impl.get();
   chain->rank = rank;
+  chain->onDisk = !tasks.empty() &&
+                  program.tasks[tasks.front()].stream == abi::Stream::Disk;
+  chain->slot = 2 * (rank - impl->memory.ranks().first) + chain->onDisk;
   Status status;
   impl->arena.execute([&] {
     for (uint32_t t : tasks) {
@@ -197,7 +229,14 @@ Result<HostTasks::Chain *> HostTasks::add(const abi::Program &program,
       chain->tasks.push_back(std::move(*made));
     }
     Chain *all = chain.get();
+    for (size_t i = 0; chain->onDisk && i < chain->tasks.size(); ++i)
+      chain->tasks[i].transfer->done = [this_ = impl.get(), all,
+                                        i](Status status) {
+        this_->endCopy(*all, i, std::move(status));
+      };
     for (HostTask &task : chain->tasks) {
+      if (chain->onDisk)
+        break;
       bool last = &task == &chain->tasks.back();
       chain->nodes.emplace_back(*impl->graph,
                                 [this_ = impl.get(), all, &task,
@@ -223,6 +262,8 @@ void HostTasks::release(Chain *chain) {
     std::scoped_lock lock(impl.state.mutex);
     ++impl.running;
   }
+  if (chain->onDisk)
+    return impl.copyFrom(*chain, 0);
   // Enqueued, since a message put from here could have to wait for a thread.
   impl.arena.enqueue(
       [chain] { chain->nodes.front().try_put(tbb::flow::continue_msg()); });
@@ -238,14 +279,11 @@ void HostTasks::Impl::execute(HostTask &task, const Chain &chain) {
       return view + 1 == task.views.size();
     return view < 32 && (writtenViews(task.task->kind) >> view & 1);
   };
-  bool skipped = false;
-  if (task.skip) {
-    hostaccess::touches(chain.token, task.skip, sizeof(float), false,
-                        task.task->name);
-    skipped = *task.skip != 0.0f;
+  bool skipped = isSkipped(task, chain);
+  if (skipped) {
     // An update that is skipped still makes the copy in 16 bits, which a copy
     // to the device takes in any case.
-    if (skipped && task.task->kind != abi::TaskKind::Adam &&
+    if (task.task->kind != abi::TaskKind::Adam &&
         task.task->kind != abi::TaskKind::Sgd)
       return;
   }
@@ -261,8 +299,8 @@ void HostTasks::Impl::execute(HostTask &task, const Chain &chain) {
                               byteSize(view.dtype),
                           isWritten(i), task.task->name);
   }
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin = timing ? Clock::now() : Clock::time_point();
+  if (timing)
+    task.begin = std::chrono::steady_clock::now();
   Status status;
   try {
     status = task.operation->run();
@@ -270,17 +308,60 @@ void HostTasks::Impl::execute(HostTask &task, const Chain &chain) {
     status = Status::machine(error.what());
   }
   if (!status.ok())
-    return state.fail(std::move(status).during([&] {
-      return "running task " + quote(task.task->name) + " of rank " +
-             std::to_string(chain.rank);
-    }));
+    return fail(task, chain, std::move(status));
+  note(task, skipped);
+}
+
+bool HostTasks::Impl::isSkipped(const HostTask &task, const Chain &chain) {
+  if (!task.skip)
+    return false;
+  hostaccess::touches(chain.token, task.skip, sizeof(float), false,
+                      task.task->name);
+  return *task.skip != 0.0f;
+}
+
+void HostTasks::Impl::copyFrom(Chain &chain, size_t next) {
+  for (; next < chain.tasks.size(); ++next) {
+    HostTask &task = chain.tasks[next];
+    if (state.failed() || isSkipped(task, chain))
+      continue;
+    hostaccess::touches(chain.token, task.transfer->memory,
+                        task.transfer->bytes, !task.transfer->write,
+                        task.task->name);
+    if (timing)
+      task.begin = std::chrono::steady_clock::now();
+    return disk.submit(*task.transfer);
+  }
+  finish(chain);
+}
+
+void HostTasks::Impl::endCopy(Chain &chain, size_t index, Status status) {
+  HostTask &task = chain.tasks[index];
+  if (status.ok())
+    note(task, /*skipped=*/false);
+  else
+    fail(task, chain, std::move(status));
+  copyFrom(chain, index + 1);
+}
+
+void HostTasks::Impl::fail(const HostTask &task, const Chain &chain,
+                           Status status) {
+  state.fail(std::move(status).during([&] {
+    return "running task " + quote(task.task->name) + " of rank " +
+           std::to_string(chain.rank);
+  }));
+}
+
+/// That a task has run.
+void HostTasks::Impl::note(HostTask &task, bool skipped) {
   if (!skipped)
     executed[static_cast<size_t>(task.task->kind)].fetch_add(
         1, std::memory_order_relaxed);
   if (!timing)
     return;
   auto elapsed = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin)
+      std::chrono::duration_cast<std::chrono::nanoseconds>(
+          std::chrono::steady_clock::now() - task.begin)
           .count());
   nanoseconds[static_cast<size_t>(task.timeKind)].fetch_add(
       elapsed, std::memory_order_relaxed);
@@ -289,17 +370,16 @@ void HostTasks::Impl::execute(HostTask &task, const Chain &chain) {
 }
 
 void HostTasks::Impl::finish(Chain &chain) {
-  uint32_t local = chain.rank - memory.ranks().first;
   {
     std::scoped_lock lock(state.mutex);
-    PerRank &mine = perRank[local];
+    Slot &mine = slots[chain.slot];
     mine.token = chain.token;
     uint32_t value = state.failed() ? mine.expected.load() : ++mine.done;
-    hostaccess::signals(
-        chain.token,
-        reinterpret_cast<const uint32_t *>(flags.base() + local * flagStride),
-        value);
-    flagOf(local).store(value, std::memory_order_release);
+    hostaccess::signals(chain.token,
+                        reinterpret_cast<const uint32_t *>(
+                            flags.base() + chain.slot * flagStride),
+                        value);
+    flagOf(chain.slot).store(value, std::memory_order_release);
     --running;
   }
   state.changed.notify_all();
@@ -312,46 +392,51 @@ void HostTasks::Impl::finish(Chain &chain) {
 HostTasks::HostTasks(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 HostTasks::~HostTasks() = default;
 
-Result<std::unique_ptr<HostTasks>> HostTasks::create(MachineState &state,
-                                                     const CudaMemory &memory,
-                                                     const CudaDevice &device,
-                                                     uint32_t ranks,
-                                                     int threads, bool timing) {
-  auto impl = std::make_unique<Impl>(state, memory, ranks, threads, timing);
-  CIUIC_TRY_ASSIGN(impl->flags, PinnedArena::allocate(
-                                    device, memory.ranks().count * flagStride,
-                                    "the flags of host tasks"));
+Result<std::unique_ptr<HostTasks>>
+HostTasks::create(MachineState &state, const CudaMemory &memory,
+                  DiskMemory &disk, const CudaDevice &device, uint32_t ranks,
+                  int threads, bool timing) {
+  auto impl =
+      std::make_unique<Impl>(state, memory, disk, ranks, threads, timing);
+  CIUIC_TRY_ASSIGN(impl->flags,
+                   PinnedArena::allocate(device,
+                                         2 * memory.ranks().count * flagStride,
+                                         "the flags of host tasks"));
   return std::unique_ptr<HostTasks>(new HostTasks(std::move(impl)));
 }
 
 Status HostTasks::commit() { return impl->workspace.commit(impl->threads); }
 
-uint32_t HostTasks::expect(uint32_t rank) {
-  return ++impl->perRank[rank - impl->memory.ranks().first].expected;
+uint32_t HostTasks::expect(const Chain *chain) {
+  return ++impl->slots[chain->slot].expected;
 }
 
-const uint32_t *HostTasks::flag(uint32_t rank) const {
+const uint32_t *HostTasks::flag(const Chain *chain) const {
+  return reinterpret_cast<const uint32_t *>(impl->flags.base() +
+                                            chain->slot * flagStride);
+}
+
+const uint32_t *HostTasks::flagOf(uint32_t rank) const {
   uint32_t local = rank - impl->memory.ranks().first;
   return reinterpret_cast<const uint32_t *>(impl->flags.base() +
-                                            local * flagStride);
+                                            2 * local * flagStride);
 }
 
-bool HostTasks::reached(uint32_t rank, uint32_t value) const {
-  uint32_t local = rank - impl->memory.ranks().first;
-  uint32_t flag = impl->flagOf(local).load(std::memory_order_acquire);
+bool HostTasks::reached(const Chain *chain, uint32_t value) const {
+  uint32_t flag = impl->flagOf(chain->slot).load(std::memory_order_acquire);
   return static_cast<int32_t>(flag - value) >= 0;
 }
 
-uint64_t HostTasks::token(uint32_t rank) const {
-  return impl->perRank[rank - impl->memory.ranks().first].token;
+uint64_t HostTasks::token(const Chain *chain) const {
+  return impl->slots[chain->slot].token;
 }
 
 void HostTasks::letGo() {
   {
     std::scoped_lock lock(impl->state.mutex);
-    for (uint32_t local = 0; local < impl->perRank.size(); ++local)
-      impl->flagOf(local).store(impl->perRank[local].expected.load(),
-                                std::memory_order_release);
+    for (uint32_t slot = 0; slot < impl->slots.size(); ++slot)
+      impl->flagOf(slot).store(impl->slots[slot].expected.load(),
+                               std::memory_order_release);
   }
   impl->state.changed.notify_all();
 }

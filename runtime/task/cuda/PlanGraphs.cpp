@@ -43,7 +43,7 @@ private:
   using Kind = PlanStep::Kind;
 
   static bool isHostLane(uint32_t lane) {
-    return static_cast<abi::Stream>(lane % abi::kStreams) == abi::Stream::Host;
+    return isOfHost(static_cast<abi::Stream>(lane % abi::kStreams));
   }
 
   bool isCut(const PlanStep &step) const {

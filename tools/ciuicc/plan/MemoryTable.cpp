@@ -71,11 +71,19 @@ static void printArena(Out out, const Plan &plan, PlanArena arena) {
   fmt::format_to(out, "\n");
 }
 
+/// Files are shown where there are any.
+static std::vector<PlanArena> arenasOf(const Plan &plan) {
+  std::vector<PlanArena> arenas = {PlanArena::Device, PlanArena::Host};
+  if (plan.arenaBytes[static_cast<size_t>(PlanArena::Nvme)] > 0)
+    arenas.push_back(PlanArena::Nvme);
+  return arenas;
+}
+
 std::string tool::memoryTable(const Plan &plan) {
   constexpr size_t shown = 20;
   std::string text;
   Out out(text);
-  for (PlanArena arena : {PlanArena::Device, PlanArena::Host}) {
+  for (PlanArena arena : arenasOf(plan)) {
     printArena(out, plan, arena);
     std::map<std::string, int64_t> sums;
     for (const PlanBuffer &buffer : plan.buffers)
@@ -110,7 +118,7 @@ std::string tool::memoryTableAt(const Plan &plan, PlanPlace place) {
   const PlanTask &task = program.tasks[place.task];
   fmt::format_to(out, "{} task {}: {} \"{}\" on {}\n", program.name, place.task,
                  task.kind, task.name, task.stream);
-  for (PlanArena arena : {PlanArena::Device, PlanArena::Host}) {
+  for (PlanArena arena : arenasOf(plan)) {
     auto live =
         liveAt(plan, place.program, place.task, arena, /*lasting=*/true);
     int64_t bytes = 0;
@@ -166,7 +174,7 @@ std::string tool::memoryCsv(const Plan &plan, std::optional<PlanPlace> place) {
       print(buffer);
     return text;
   }
-  for (PlanArena arena : {PlanArena::Device, PlanArena::Host})
+  for (PlanArena arena : arenasOf(plan))
     for (const PlanBuffer *buffer :
          liveAt(plan, place->program, place->task, arena, /*lasting=*/true))
       print(*buffer);

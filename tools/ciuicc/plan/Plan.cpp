@@ -233,9 +233,10 @@ void PlanReader::readBuffer(const rt::Json &value, const std::string &path) {
   std::string arena = text(fields, "arena");
   if (!isGood())
     return;
-  if (arena != "device" && arena != "host")
-    return fields.fail("arena", "\"device\" or \"host\"");
-  buffer.arena = arena == "host" ? PlanArena::Host : PlanArena::Device;
+  auto known = std::find(planArenaNames.begin(), planArenaNames.end(), arena);
+  if (known == planArenaNames.end())
+    return fields.fail("arena", "\"device\", \"host\" or \"nvme\"");
+  buffer.arena = allPlanArenas[known - planArenaNames.begin()];
   int64_t size = plan.arenaBytes[static_cast<size_t>(buffer.arena)];
   buffer.offset = fields.integer("offset", 0, size);
   if (!isGood())
@@ -265,12 +266,15 @@ void PlanReader::readArenas(const rt::Json &root) {
   plan.ranks = fields.integer("ranks", 1, 1 << 20);
   plan.arenaBytes[0] = fields.integer("device_arena_bytes", 0, mostBytes);
   plan.arenaBytes[1] = fields.integer("host_arena_bytes_a_rank", 0, mostBytes);
+  plan.arenaBytes[2] =
+      fields.integer("nvme_arena_bytes_a_rank", 0, mostBytes, 0);
   auto live = root.find("live_bound");
   if (live == root.end() || !live->is_object())
     return fail("live_bound", "missing, expected an object");
   JsonFields bounds(*live, "live_bound.", errors);
   for (size_t arena : {0, 1})
     plan.liveBound[arena] = bounds.integer(planArenaNames[arena], 0, mostBytes);
+  plan.liveBound[2] = bounds.integer(planArenaNames[2], 0, mostBytes, 0);
 }
 
 /// Buckets and the parameters in them.

@@ -18,9 +18,12 @@
 
 namespace ciuic::tool {
 
-enum class PlanArena { Device, Host };
-inline constexpr std::array<const char *, 2> planArenaNames = {"device",
-                                                               "host"};
+enum class PlanArena { Device, Host, Nvme };
+inline constexpr size_t planArenas = 3;
+inline constexpr std::array<const char *, planArenas> planArenaNames = {
+    "device", "host", "nvme"};
+inline constexpr std::array<PlanArena, planArenas> allPlanArenas = {
+    PlanArena::Device, PlanArena::Host, PlanArena::Nvme};
 
 /// Bytes of an arena. Those of a program live from its task `first` to its
 /// task `last`; all others all the time.
@@ -69,8 +72,8 @@ struct PlanParameter {
 
 struct Plan {
   int64_t ranks = 1;
-  std::array<int64_t, 2> arenaBytes{}; ///< Of each rank; by PlanArena.
-  std::array<int64_t, 2> liveBound{};
+  std::array<int64_t, planArenas> arenaBytes{}; ///< Of each rank.
+  std::array<int64_t, planArenas> liveBound{};
   std::vector<PlanProgram> programs; ///< In the order in which a step runs.
   std::vector<PlanBuffer> buffers;
   std::vector<PlanBucket> buckets;

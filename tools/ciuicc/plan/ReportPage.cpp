@@ -38,6 +38,7 @@ rt::Result<ReportFacts> tool::readFacts(const std::string &bundle) {
   facts.accumulation = fields.integer("accumulation", 1, most, 1);
   facts.deviceMemory = fields.integer("device_memory", 0, most, 0);
   facts.hostMemory = fields.integer("host_memory", 0, most, 0);
+  facts.nvmeSpace = fields.integer("nvme_space", 0, most, 0);
   if (!errors.status.ok())
     return std::move(errors.status);
   return facts;
@@ -96,7 +97,7 @@ static Numbers numberStreams(const Plan &plan) {
     for (const PlanTask &task : program.tasks)
       used.of(task.stream);
   for (const char *known :
-       {"compute", "gather", "reduce", "h2d", "d2h", "host"})
+       {"compute", "gather", "reduce", "h2d", "d2h", "host", "disk"})
     for (const std::string &stream : used.all())
       if (stream == known)
         numbers.of(stream);
@@ -110,13 +111,13 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
   data["model"] = facts.model;
   data["facts"] = factsLine(plan, facts);
   data["ranks"] = plan.ranks;
-  for (size_t arena : {0, 1})
-    data["arenas"].push_back(
-        {{"name", planArenaNames[arena]},
-         {"bytes", plan.arenaBytes[arena]},
-         {"live_bound", plan.liveBound[arena]},
-         {"limit",
-          arena == 0 ? facts.deviceMemory : facts.hostMemory / plan.ranks}});
+  int64_t limits[] = {facts.deviceMemory, facts.hostMemory / plan.ranks,
+                      facts.nvmeSpace / plan.ranks};
+  for (size_t arena = 0; arena < planArenas; ++arena)
+    data["arenas"].push_back({{"name", planArenaNames[arena]},
+                              {"bytes", plan.arenaBytes[arena]},
+                              {"live_bound", plan.liveBound[arena]},
+                              {"limit", limits[arena]}});
   Numbers streams = numberStreams(plan), kinds;
   data["programs"] = Json::array();
   for (const PlanProgram &program : plan.programs) {

@@ -13,6 +13,7 @@ struct ReportFacts {
   int64_t accumulation = 1;
   int64_t deviceMemory = 0; ///< Bytes that a device has; 0: no limit.
   int64_t hostMemory = 0;   ///< Bytes that all ranks have; 0: no limit.
+  int64_t nvmeSpace = 0;    ///< Bytes of files of all ranks; 0: no limit.
 };
 
 /// Reads manifest.json; says what is wrong with it and where.

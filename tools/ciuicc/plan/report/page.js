@@ -169,8 +169,8 @@ function fillWords() {
   $("cards").replaceChildren();
   for (const arena of arenas) {
     if (!arena.bytes && arena.number) continue;
-    const who = arena.number ? `host memory of each of ${plan.ranks} ranks`
-                             : "memory of each device";
+    const who = ["memory of each device", `host memory of each of ${plan.ranks} ranks`,
+                 `files of each of ${plan.ranks} ranks`][arena.number];
     $("cards").append(card(who, bytesText(arena.bytes),
       arena.limit ? `of ${bytesText(arena.limit)} (${countText(arena.bytes)} bytes)`
                   : `${countText(arena.bytes)} bytes; no limit given`,
@@ -274,7 +274,8 @@ function start() {
   if (words.get("states") === "0") view.states = $("states").checked = false;
   arrange();
   for (const arena of arenas) {
-    if (!arena.bytes && arena.number) continue;
+    // What is in files is there all the time: its card says all of it.
+    if (!arena.bytes && arena.number || arena.name === "nvme") continue;
     const chart = addChart(arena.number ? "Host memory of a rank" : "Memory of a device",
       "", arena.number ? 220 : 380, drawArena(arena));
     chart.arena = arena;
