@@ -262,10 +262,11 @@ rt::Result<Machine> machine::parseMachine(std::string_view text,
   return MachineReader(what).read(text);
 }
 
-rt::Result<Machine> machine::findMachine(const std::string &nameOrFile) {
+rt::Result<Machine> machine::findMachine(const std::string &nameOrFile,
+                                         const std::string &diskFolder) {
   constexpr uint64_t mostFileBytes = 1 << 20;
   if (nameOrFile == "host")
-    return measureHost();
+    return measureHost("", "libnvidia-ml.so.1", diskFolder);
   if (nameOrFile == "ciuic-monster")
     return parseMachine(monsterFile, "ciuic-monster");
   auto text = rt::readTextFile(nameOrFile, mostFileBytes);

@@ -62,16 +62,19 @@ struct Machine {
 rt::Result<Machine> parseMachine(std::string_view text,
                                  const std::string &what);
 
-/// "ciuic-monster", "host", or a file.
-rt::Result<Machine> findMachine(const std::string &nameOrFile);
+/// "ciuic-monster", "host", or a file. The host's disk is that of `diskFolder`.
+rt::Result<Machine> findMachine(const std::string &nameOrFile,
+                                const std::string &diskFolder = ".");
 
-/// The machine at hand. Reads what Linux says below `root`; cores are those
+/// The machine at hand. Its disk, that of `diskFolder`, is measured where that
+/// is possible. Reads what Linux says below `root`; cores are those
 /// that this process may run on, memory that which its control group may use.
 /// Its devices are the GPUs that `gpuLibrary` (NVML) finds, else one that
 /// shares the host's memory.
 rt::Result<Machine>
 measureHost(const std::string &root = "",
-            const std::string &gpuLibrary = "libnvidia-ml.so.1");
+            const std::string &gpuLibrary = "libnvidia-ml.so.1",
+            const std::string &diskFolder = ".");
 
 /// For people, a line a fact.
 std::string printMachine(const Machine &machine);

@@ -2,6 +2,7 @@
 #include "frontend/machine/BuiltIn.h"
 #include "frontend/machine/FindGpus.h"
 #include "frontend/machine/Machine.h"
+#include "frontend/machine/MeasureLinks.h"
 #include "runtime/base/File.h"
 
 #include <algorithm>
@@ -104,7 +105,8 @@ static void takeGpus(Machine &machine, const std::vector<Gpu> &gpus) {
 }
 
 rt::Result<Machine> machine::measureHost(const std::string &root,
-                                         const std::string &gpuLibrary) {
+                                         const std::string &gpuLibrary,
+                                         const std::string &diskFolder) {
   std::string path = root + "/proc/meminfo";
   auto text = readSystemFile(path);
   if (!text)
@@ -137,6 +139,9 @@ rt::Result<Machine> machine::measureHost(const std::string &root,
   if (used > 0)
     machine.reserve.push_back({"in use", Where::Host, used,
                                "MemTotal less MemAvailable of /proc/meminfo"});
+  machine.disk = measureDisk(diskFolder);
+  machine.diskSpace = freeSpace(diskFolder);
+  machine.network = networkRate(root);
   takeGpus(machine, findGpus(gpuLibrary));
   return machine;
 }

@@ -98,6 +98,8 @@ double ciuic::sched::microsecondsOf(TaskOp task, const Rates &rates) {
   case Stream::H2D:
   case Stream::D2H:
     return rates.launch + second * work.bytes / 2 / rates.link;
+  case Stream::Disk:
+    return rates.hostTask + second * work.bytes / 2 / rates.disk;
   case Stream::Host:
     return rates.hostTask + second * work.bytes / rates.host;
   case Stream::Compute:

@@ -204,6 +204,9 @@ void OffloadOptimizer::moveToFiles(Operation *update, SymbolTable &symbols) {
   OpBuilder builder(update);
   for (unsigned i = 0; i < update->getNumResults(); ++i) {
     OpOperand &operand = update->getOpOperand(i == 0 ? 0 : i + 1);
+    if (StateOp state = stateOf(operand.get(), symbols);
+        !state || state.getSpace() != Space::Nvme)
+      continue;
     operand.set(transfer(builder, loc, operand.get(), Space::Host));
   }
   for (OpResult result : update->getResults()) {

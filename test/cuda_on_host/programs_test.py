@@ -42,6 +42,13 @@ LENGTH = 12
 
 SHARDED = {"stage3_param_persistence_threshold": 0}
 OFFLOADED = {**SHARDED, "offload_optimizer": {"device": "cpu"}}
+IN_FILES = {
+    **SHARDED,
+    "offload_optimizer": {
+        "device": "nvme",
+        "nvme_path": tempfile.gettempdir(),
+    },
+}
 # The first steps overflow, then the scale fits.
 OVERFLOWING = {"enabled": True, "initial_scale_power": 19, "hysteresis": 1}
 
@@ -92,6 +99,18 @@ JOBS = {
         4,
         {"stage": 2, "bf16": {"enabled": True}, "zero": OFFLOADED},
         tolerance=2e-3,
+    ),
+    "stage 3, fp16 with overflow, states in files, in parts": Job(
+        "tiny-llama",
+        2,
+        4,
+        {"stage": 3, "fp16": OVERFLOWING, "zero": IN_FILES},
+        ("--nvme-buffer", "4096"),
+        steps=4,
+        tolerance=2e-3,
+    ),
+    "stage 1, fp32, states in files": Job(
+        "tiny-llama", 2, 4, {"stage": 1, "zero": IN_FILES}
     ),
     "Qwen2, stage 3, fp32": Job(
         "tiny-qwen2", 8, 8, {"stage": 3, "zero": SHARDED}
@@ -255,6 +274,14 @@ class Programs(unittest.TestCase):
     # So do devices without memory operations of streams: events take over.
     def test_without_stream_memory_operations(self):
         self.check_seeds(FAULTY, ",stream_memory_operations=0")
+
+    # Files are read and written by threads where io_uring is not allowed, and
+    # without stream memory operations as well.
+    def test_states_in_files(self):
+        name = "stage 3, fp16 with overflow, states in files, in parts"
+        self.check_seeds(name, "", ("--disk-io", "threads"), seeds=1)
+        self.check_seeds(name, ",stream_memory_operations=0", seeds=2)
+        self.check_seeds(name, "", ("--cuda-graphs",), seeds=1)
 
     # Stretches replayed as graphs give the same losses.
     def test_graphs(self):

@@ -18,8 +18,8 @@ namespace {
 struct Settings {
   CompileOptions compile;
   TrainSettings training;
-  std::string deviceMemory, hostMemory, nvmeSpace, precision, machine,
-      offloadOptimizer, recompute;
+  std::string deviceMemory, hostMemory, nvmeSpace, nvmeBuffer, precision,
+      machine, offloadOptimizer, recompute;
   std::optional<int64_t> devices;
   InspectOptions inspect;
   std::string checkpoint, exportFolder, bundle, reportFile;
@@ -138,6 +138,9 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
   app.add_option("--nvme-space", s.nvmeSpace,
                  "Room for the files of --offload-optimizer nvme, such as 2TB; "
                  "default the machine's, or no limit");
+  app.add_option("--nvme-buffer", s.nvmeBuffer,
+                 "Of each state in a file, what is brought to host memory at "
+                 "once; default 16MiB");
   addRoom(app, s);
   app.add_option("--prefetch", c.prefetch,
                  "Buckets gathered ahead of the one in use; default 1")
@@ -191,7 +194,8 @@ bool finishCompile(Settings &s) {
     o.recompute = *config::parseRecompute(s.recompute);
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
          takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory) &&
-         takeBytes("--nvme-space", s.nvmeSpace, s.compile.nvmeSpace);
+         takeBytes("--nvme-space", s.nvmeSpace, s.compile.nvmeSpace) &&
+         takeBytes("--nvme-buffer", s.nvmeBuffer, s.compile.nvmeBuffer);
 }
 
 /// Remembers which options of a compilation are given.
@@ -206,10 +210,11 @@ void takeGiven(const CLI::App &app, Settings &s) {
 int takeMachine(Settings &s) {
   if (s.machine.empty())
     return 0;
-  auto machine = machine::findMachine(s.machine);
+  CompileOptions &c = s.compile;
+  auto machine =
+      machine::findMachine(s.machine, c.overrides.nvmePath.value_or("."));
   if (!machine.ok())
     return report(machine.takeStatus());
-  CompileOptions &c = s.compile;
   if (!s.devices)
     c.overrides.devices = machine->devices;
   // One memory for all is a limit of its own, unless the parts are given.
@@ -219,7 +224,9 @@ int takeMachine(Settings &s) {
     c.deviceMemory = machine->deviceLimit();
   if (s.hostMemory.empty())
     c.hostMemory = machine->hostLimit();
-  if (s.nvmeSpace.empty())
+  // The host's is that of the folder at hand, unless files go elsewhere.
+  bool isHost = s.machine == "host";
+  if (s.nvmeSpace.empty() && (!isHost || c.overrides.nvmePath))
     c.nvmeSpace = machine->diskSpace.value_or(0);
   c.machine = *machine;
   return 0;

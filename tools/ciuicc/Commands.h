@@ -27,10 +27,11 @@ struct CompileOptions {
   std::string input; ///< With startFrom: the phase file to go on from.
   config::Overrides overrides;
   std::optional<int64_t> sequence;
-  int64_t deviceMemory = 0; ///< Bytes of each device; 0: no limit.
-  int64_t hostMemory = 0;   ///< Bytes of the host; 0: no limit.
-  int64_t nvmeSpace = 0;    ///< Bytes of files; 0: no limit.
-  int64_t sharedMemory = 0; ///< Bytes of all ranks' arenas; 0: no limit.
+  int64_t deviceMemory = 0;      ///< Bytes of each device; 0: no limit.
+  int64_t hostMemory = 0;        ///< Bytes of the host; 0: no limit.
+  int64_t nvmeSpace = 0;         ///< Bytes of files; 0: no limit.
+  int64_t nvmeBuffer = 16 << 20; ///< Of a state in a file, updated at once.
+  int64_t sharedMemory = 0;      ///< Bytes of all ranks' arenas; 0: no limit.
   std::optional<machine::Machine> machine; ///< That the limits come from.
   int64_t prefetch = 1;                    ///< Buckets gathered ahead.
   std::string target = "cpu";              ///< Or "cuda".

@@ -106,6 +106,7 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
 
   const config::OffloadSettings &offload = job.zero.offloadOptimizer;
   phases.offload = offload.device != config::OffloadDevice::None;
+  phases.lower.diskPart = options.nvmeBuffer;
   if (offload.device == config::OffloadDevice::Nvme)
     phases.offloadOptimizer.device = "nvme";
   phases.offloadOptimizer.ratio = offload.ratio;

@@ -1,5 +1,6 @@
 //===- machine_test.cpp - Machine files, built in and at hand -------------===//
 #include "frontend/machine/Machine.h"
+#include "frontend/machine/MeasureLinks.h"
 
 #include <filesystem>
 #include <fstream>
@@ -197,6 +198,43 @@ TEST(Host, findsItsGpus) {
   ASSERT_TRUE(monster.ok());
   EXPECT_EQ(machine->deviceLimit(),
             38000000000 - 1000000000 - monster->reserved(Where::Device));
+}
+
+// The fastest network that is connected counts; what is down, or has no speed,
+// does not.
+TEST(Host, findsItsNetwork) {
+  FakeSystem system("MemTotal: 1000 kB\nMemAvailable: 600 kB\n", "");
+  EXPECT_FALSE(networkRate(system.root));
+  auto add = [&](const char *name, const char *state, const char *speed) {
+    std::filesystem::path folder = system.root + "/sys/class/net/";
+    folder /= name;
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "operstate") << state << "\n";
+    std::ofstream(folder / "speed") << speed << "\n";
+  };
+  add("eth0", "up", "10000");
+  add("eth1", "down", "100000");
+  add("veth", "up", "-1");
+  add("lo", "unknown", "");
+  add("odd", "up", "99999999999999");
+  EXPECT_EQ(networkRate(system.root), 1.25e9);
+  auto machine = measureHost(system.root, "no-such-library.so");
+  ASSERT_TRUE(machine.ok());
+  EXPECT_EQ(machine->network, 1.25e9);
+}
+
+// A folder that is not there has no disk and no room; one that is has room, and
+// measuring it leaves nothing behind.
+TEST(Host, measuresItsDisk) {
+  EXPECT_FALSE(measureDisk("/nonexistent"));
+  EXPECT_FALSE(freeSpace("/nonexistent"));
+  FakeSystem system("MemTotal: 1000 kB\nMemAvailable: 600 kB\n", "");
+  std::string folder = system.root + "/disk";
+  std::filesystem::create_directories(folder);
+  EXPECT_GE(freeSpace(folder).value_or(-1), 0);
+  if (auto rate = measureDisk(folder))
+    EXPECT_GT(*rate, 1e5);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
 // A system that says nothing is told.

@@ -20,6 +20,11 @@ struct Sample : TestBundle {
     ProgramTables &p = program("p");
     uint32_t first = add(p, "zero", TaskKind::Zero, {x});
     add(p, "copy", TaskKind::Copy, {x, y}, {.waits = {first}, .ints = {1}});
+    abi::View staged = view("staged", 1, 32, DType::F32, 1, abi::Arena::Host);
+    abi::View kept = view("kept", 1, 32, DType::F32, 1, abi::Arena::Nvme);
+    bundle.disk = {"/nvme", 0, 0};
+    add(p, "write", TaskKind::Copy, {staged, kept},
+        {.stream = abi::Stream::Disk});
     buckets.push_back({"layers.0", 32, 16, true});
     members.push_back(
         {"w", 0, 0, 2, {3, 4}, {abi::InitKind::Constant, {}, {}}});
@@ -85,6 +90,22 @@ INSTANTIATE_TEST_SUITE_P(
               [](Sample &s) { s.buffers[1].offset = ~0ull << 8; }},
         Break{"unknown arena",
               [](Sample &s) { s.buffers[1].arena = abi::Arena(7); }},
+        Break{"no folder for files",
+              [](Sample &s) { s.bundle.disk.folder = nullptr; }},
+        Break{"touches a file and is not on disk",
+              [](Sample &s) { s.task(2).stream = abi::Stream::Host; }},
+        Break{"is no copy of two views",
+              [](Sample &s) { s.task(2).kind = TaskKind::Accumulate; }},
+        Break{"does not copy between a file and host memory",
+              [](Sample &s) { s.view_(4).buffer = s.view_(3).buffer; }},
+        Break{"does not copy a vector as it is",
+              [](Sample &s) { s.view_(4).shape[1] = 31; }},
+        Break{"does not copy a vector as it is",
+              [](Sample &s) { s.view_(4).dtype = DType::I32; }},
+        Break{"its buffer is in a file",
+              [](Sample &s) {
+                s.bundle.tokensBuffer = static_cast<int32_t>(s.view_(4).buffer);
+              }},
         Break{"tokens", [](Sample &s) { s.bundle.tokensBuffer = -1; }},
         Break{"labels", [](Sample &s) { s.bundle.labelsBuffer = 99; }},
         Break{"expected 16", [](Sample &s) { s.buffers[3].bytes = 15; }},
@@ -116,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
               [](Sample &s) { s.programTables[0].waits[0] = 1; }},
         Break{"waits for task 4294967295",
               [](Sample &s) { s.programTables[0].waits[0] = ~0u; }},
-        Break{"skipped by view", [](Sample &s) { s.task(0).skipView = 3; }},
+        Break{"skipped by view", [](Sample &s) { s.task(0).skipView = 5; }},
         Break{"skipped by view", [](Sample &s) { s.task(0).skipView = -2; }},
         Break{"no f32 scalar", [](Sample &s) { s.task(0).skipView = 0; }},
         Break{"has a kernel",

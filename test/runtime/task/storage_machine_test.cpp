@@ -8,10 +8,11 @@
 namespace ciuic::rt {
 namespace {
 
-/// Two ranks with a whole table and chunks in both memories; no tasks.
+/// Two ranks with a whole table and chunks in memories and files; no tasks.
 struct Tables {
-  abi::Buffer buffers[2] = {{"w", 64, 256, abi::Arena::Device},
-                            {"m", 32, 0, abi::Arena::Host}};
+  abi::Buffer buffers[3] = {{"w", 64, 256, abi::Arena::Device},
+                            {"m", 32, 0, abi::Arena::Host},
+                            {"v", 32, 256, abi::Arena::Nvme}};
   abi::Program programs[1] = {};
   abi::Bundle bundle = {};
 
@@ -21,8 +22,9 @@ struct Tables {
     bundle.ranks = 2;
     bundle.arenaBytes[0] = 512;
     bundle.arenaBytes[1] = 256;
+    bundle.arenaBytes[2] = 512;
     bundle.buffers = buffers;
-    bundle.bufferCount = 2;
+    bundle.bufferCount = 3;
     bundle.programs = programs;
     bundle.programCount = 1;
     bundle.target = abi::Target::Cuda;
@@ -48,12 +50,12 @@ TEST(StorageMachineTest, KeepsEachRank) {
   ASSERT_TRUE(machine);
   EXPECT_EQ(machine->localRanks(), 2u);
   std::vector<float> out(8, -1);
-  for (uint32_t buffer : {0u, 1u})
+  for (uint32_t buffer : {0u, 1u, 2u})
     for (uint32_t rank : {0u, 1u}) {
       std::vector<float> in(8, float(1 + 2 * buffer + rank));
       ASSERT_TRUE(machine->write(view(buffer, 8), rank, 0, 8, in.data()).ok());
     }
-  for (uint32_t buffer : {0u, 1u})
+  for (uint32_t buffer : {0u, 1u, 2u})
     for (uint32_t rank : {0u, 1u}) {
       ASSERT_TRUE(machine->read(view(buffer, 8), rank, 0, 8, out.data()).ok());
       EXPECT_EQ(out, std::vector<float>(8, float(1 + 2 * buffer + rank)));

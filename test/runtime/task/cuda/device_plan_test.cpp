@@ -114,9 +114,9 @@ struct RandomProgram {
       TaskOptions options;
       TaskKind kind = TaskKind::Zero;
       options.stream = static_cast<Stream>(random() % abi::kStreams);
-      if (options.stream == Stream::Host && random() % 6 >= hostShare)
+      if (isOfHost(options.stream) && random() % 6 >= hostShare)
         options.stream = Stream::Compute;
-      if (random() % 4 == 0 && options.stream != Stream::Host) {
+      if (random() % 4 == 0 && !isOfHost(options.stream)) {
         kind = TaskKind::AllReduce;
         options.stream = random() % 2 ? Stream::Gather : Stream::Reduce;
       }

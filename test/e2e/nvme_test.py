@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Optimizer states in files: the same bits as in host memory, whatever the
+layout; files that go with the process; limits and errors."""
+
+import json
+import os
+import signal
+import time
+import unittest
+
+import layouts
+from harness import (
+    MODELS,
+    ScratchCase,
+    ds_config,
+    read_safetensors,
+    start_ciuicc,
+    steps_of,
+    succeed,
+    write_json,
+)
+
+SMALL = "4096"  # Bytes of a state at once: buckets become many parts.
+
+
+class OptimizerInFiles(ScratchCase):
+    def setUp(self):
+        super().setUp()
+        self.files = self.path("files")
+        self.files.mkdir()
+        self.data = layouts.write_data(self.scratch)
+
+    def settings(self, device, stage, **changes):
+        offload = {"device": device}
+        if device == "nvme":
+            offload["nvme_path"] = str(self.files)
+        zero = {
+            "offload_optimizer": {**offload, **changes.pop("offload", {})},
+            "stage3_param_persistence_threshold": 0,
+        }
+        return ds_config(layouts.BATCH, stage, zero=zero, **changes)
+
+    def make(self, device, stage, devices, *options, **changes):
+        """The bundle of a job with its optimizer's states on `device`."""
+        bundle = self.path(f"{device}-bundle")
+        config = write_json(
+            self.path("ds.json"), self.settings(device, stage, **changes)
+        )
+        succeed(
+            *("compile", "--model", MODELS / "tiny-llama"),
+            *("--config", config, "--devices", devices),
+            *("--seq-len", layouts.LENGTH, "-o", bundle, *options),
+        )
+        return bundle
+
+    def run_bundle(self, bundle, *options):
+        """The steps of a run and the weights at its end."""
+        folder = self.path("weights")
+        log = layouts.train_bundle(
+            self.scratch, bundle, self.data, "--export", folder, *options
+        )
+        return steps_of(log), read_safetensors(folder / "model.safetensors")
+
+    # States in files train to the bits of states in host memory, in parts and
+    # whole, whoever moves them; and leave nothing.
+    def test_same_bits_as_on_the_host(self):
+        fp16 = {"enabled": True, "initial_scale_power": 24, "hysteresis": 1}
+        for stage, devices, options, changes in (
+            (0, 1, ("--nvme-buffer", SMALL), {}),
+            (1, 2, (), {"bf16": {"enabled": True}}),
+            (2, 4, ("--nvme-buffer", SMALL), {"fp16": fp16}),
+            (3, 4, ("--nvme-buffer", SMALL), {"gradient_clipping": 0.1}),
+            (3, 2, ("--nvme-buffer", "20kB"), {"bf16": {"enabled": True}}),
+        ):
+            name = f"stage {stage}, {devices} devices, {changes}"
+            with self.subTest(name):
+                expected = self.run_bundle(
+                    self.make("cpu", stage, devices, **changes)
+                )
+                bundle = self.make("nvme", stage, devices, *options, **changes)
+                for by in ("auto", "threads"):
+                    found = self.run_bundle(bundle, "--disk-io", by)
+                    self.assertEqual(found, expected, by)
+                self.assertEqual(list(self.files.iterdir()), [])
+
+    # A share of the states, and another optimizer.
+    def test_share_and_sgd(self):
+        sgd = {
+            "optimizer": {
+                "type": "SGD",
+                "params": {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01},
+            },
+            "zero_allow_untested_optimizer": True,
+            "zero_force_ds_cpu_optimizer": False,
+        }
+        for changes in ({"offload": {"ratio": 0.5}}, sgd):
+            with self.subTest(str(changes)):
+                expected = self.run_bundle(self.make("cpu", 3, 2, **changes))
+                bundle = self.make(
+                    *("nvme", 3, 2, "--nvme-buffer", SMALL), **changes
+                )
+                self.assertEqual(self.run_bundle(bundle), expected)
+
+    # The plan counts the files, and staging is small: what it takes of the
+    # host does not grow with the states.
+    def test_plan(self):
+        bundle = self.make("nvme", 1, 2, "--nvme-buffer", SMALL)
+        plan = json.loads((bundle / "plan" / "memory.json").read_text())
+        states = [b for b in plan["buffers"] if b["arena"] == "nvme"]
+        self.assertGreater(len(states), 3)
+        self.assertEqual(
+            plan["nvme_arena_bytes_a_rank"], sum(b["bytes"] for b in states)
+        )
+        self.assertEqual({b["holds"] for b in states}, {"master", "moment"})
+        # Two parts of gradient, master and two moments, and some scalars.
+        self.assertLessEqual(
+            plan["host_arena_bytes_a_rank"], 2 * 4 * 4096 + 16 * 4096
+        )
+        shown = succeed("inspect", bundle, "memory").stdout
+        self.assertIn(
+            f"nvme arena of each rank: {plan['nvme_arena_bytes_a_rank']} bytes",
+            shown,
+        )
+
+    # One byte less than the files take is refused at once.
+    def test_space_is_a_limit(self):
+        bundle = self.make("nvme", 1, 2)
+        plan = json.loads((bundle / "plan" / "memory.json").read_text())
+        needs = 2 * plan["nvme_arena_bytes_a_rank"]
+        self.make("nvme", 1, 2, "--nvme-space", needs)
+        config = self.path("ds.json")
+        self.refuse(
+            1,
+            *("compile", "--model", MODELS / "tiny-llama", "--config", config),
+            *("--devices", 2, "--nvme-space", needs - 1, "-o", self.path("no")),
+            says=("does not fit: needs", "of NVMe", str(needs)),
+        )
+
+    # Checkpoints move between files, host memory and other layouts.
+    def test_checkpoints_move(self):
+        inFiles = self.make("nvme", 3, 4, "--nvme-buffer", SMALL)
+        expected = self.run_bundle(inFiles)
+        saves = self.path("saves")
+        succeed(
+            *("train", inFiles, "--data", *self.data, "--steps", 5),
+            *("--save", saves),
+        )
+        onHost = self.make("cpu", 3, 4)
+        for bundle in (inFiles, onHost):
+            steps, weights = self.run_bundle(bundle, "--resume", saves)
+            self.assertEqual(weights, expected[1])
+        other = self.path("other")
+        succeed(
+            *("train", onHost, "--data", *self.data, "--steps", 5),
+            *("--save", other),
+        )
+        self.assertEqual(
+            self.run_bundle(inFiles, "--resume", other)[1], expected[1]
+        )
+        exported = self.path("exported")
+        succeed("export", saves, "--bundle", inFiles, "-o", exported)
+        self.assertTrue((exported / "model.safetensors").exists())
+
+    # The command line gives the folder; training may give another one.
+    def test_folders(self):
+        bundle = self.path("flags")
+        config = write_json(self.path("plain.json"), ds_config(4, 1))
+        succeed(
+            *("compile", "--model", MODELS / "tiny-llama", "--config", config),
+            *("--offload-optimizer", "nvme", "--nvme-path", "/nonexistent"),
+            *("--seq-len", 16, "-o", bundle),
+        )
+        run = ("train", bundle, "--data", *self.data, "--steps", 1)
+        self.refuse(1, *run, says=("rank 0 in /nonexistent",))
+        succeed(*run, "--nvme-path", self.files)
+        self.refuse(
+            1,
+            *("compile", "--model", MODELS / "tiny-llama", "--config", config),
+            *("--offload-optimizer", "nvme", "-o", bundle),
+            says=("offload_optimizer.nvme_path: missing",),
+        )
+        self.refuse(
+            1,
+            *("compile", "--model", MODELS / "tiny-llama", "--config", config),
+            *("--nvme-path", self.files, "-o", bundle),
+            says=("expected nvme (--offload-optimizer nvme)",),
+        )
+
+    # A run that is killed leaves no file either.
+    def test_killed_run_leaves_nothing(self):
+        bundle = self.make("nvme", 1, 2)
+        log = self.path("killed.jsonl")
+        process = start_ciuicc(
+            *("train", bundle, "--data", *self.data, "--steps", 100000),
+            *("--log", log),
+        )
+        self.addCleanup(process.stderr.close)
+        while not log.exists() or not log.read_text():
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        held = [
+            os.readlink(f"/proc/{process.pid}/fd/{fd}")
+            for fd in os.listdir(f"/proc/{process.pid}/fd")
+        ]
+        self.assertTrue(any(str(self.files) in path for path in held), held)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.assertEqual(list(self.files.iterdir()), [])
+
+    # The time that files take is told apart.
+    def test_breakdown(self):
+        bundle = self.make("nvme", 1, 1, wall_clock_breakdown=True)
+        shown = succeed("train", bundle, "--data", *self.data, "--steps", 3)
+        self.assertRegex(shown.stdout, "time .ms.*disk")
+
+
+if __name__ == "__main__":
+    unittest.main()
