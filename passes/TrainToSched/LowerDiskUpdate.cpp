@@ -28,8 +28,9 @@ static train::StateOp fileStateOf(Value value) {
                                                          : train::StateOp();
 }
 
+/// By its first moment: the parameter may lie in host memory.
 bool sched::updatesFiles(Operation *op) {
-  return isa<train::AdamOp, train::SGDOp>(op) && fileStateOf(op->getOperand(0));
+  return isa<train::AdamOp, train::SGDOp>(op) && fileStateOf(op->getOperand(2));
 }
 
 /// Transfers that an update from files makes part by part have no task of
@@ -95,10 +96,14 @@ LogicalResult ProgramLowering::lowerFileUpdate(
     Value skip, ArrayRef<int64_t> ints, ArrayRef<double> reals) {
   for (auto [i, value] : llvm::enumerate(inPlace)) {
     train::StateOp state = fileStateOf(value);
+    if (auto read = rootOf(value).getDefiningOp<train::ReadOp>();
+        !state && read && onHost.contains(read.getResult()))
+      state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
+          read, read.getStateAttr());
     if (!state)
       return op->emitOpError() << "takes operand " << i
-                               << " from another place than operand 0, which "
-                                  "comes from nvme";
+                               << ", which lies neither in a file nor in host "
+                                  "memory";
     if (!isLastReader(state, op))
       return op->emitOpError()
              << "cannot update operand " << i << " in place: it is read later";
@@ -134,7 +139,7 @@ LogicalResult ProgramLowering::lowerFileUpdate(
         else
           roundedOnHost = true;
       }
-    } else if (!transfer && !out.wideOnHost) {
+    } else if (!transfer && !out.wideOnHost && fileStateOf(inPlace[0])) {
       places.erase(op->getResult(0));
       out.wideOnHost = makePlace(op->getResult(0), nameOf(op) + ".new");
     }
@@ -184,6 +189,10 @@ LogicalResult ProgramLowering::lowerFileUpdate(
     SmallVector<Place> staged;
     for (Value value : inPlace) {
       Place place = placeOf(value);
+      if (!fileStateOf(value)) {
+        staged.push_back(place.sub(4 * first, type));
+        continue;
+      }
       Place buffer = stage(labelOf(place) + ".staged", type, bytes);
       Place inFile = place.sub(4 * first, blocks);
       group.reads.push_back(task(op, Kind::Copy, Stream::Disk,
@@ -245,6 +254,8 @@ LogicalResult ProgramLowering::lowerFileUpdate(
            {}, {}, nameOf(op) + ".to_device" + at)
           .setSkipAttr(readScalar(skip, Arena::Device));
     for (auto [value, buffer] : llvm::zip_equal(inPlace, staged)) {
+      if (!fileStateOf(value))
+        continue;
       Place place = placeOf(value);
       TaskOp write = task(op, Kind::Copy, Stream::Disk,
                           {buffer.sub(0, blocks).view(Access::Read),
