@@ -170,7 +170,9 @@ LogicalResult ProgramLowering::lowerFileUpdate(
 
   for (int64_t first = 0, part = 0; first < elements; first += most, ++part) {
     int64_t size = std::min(most, elements - first);
-    std::string at = elements > most ? "[" + std::to_string(part) + "]" : "";
+    bool isOne = elements <= most;
+    std::string number = isOne ? "" : "." + std::to_string(part);
+    std::string at = isOne ? "" : "[" + std::to_string(part) + "]";
     // Whole blocks; what lies beyond the last element is read and written back.
     int64_t bytes = llvm::alignTo(4 * size, kDiskBlock);
     RankedTensorType blocks = vectorOf(bytes / 4, f32);
@@ -181,8 +183,8 @@ LogicalResult ProgramLowering::lowerFileUpdate(
       return label.str();
     };
     auto stage = [&](const Twine &label, RankedTensorType of, int64_t size) {
-      return stagedPlace(shared, loc, (name + "." + label + at).str(), of, size,
-                         program);
+      return stagedPlace(shared, loc, (name + "." + label + number).str(), of,
+                         size, program);
     };
 
     FilePart group;

@@ -11,19 +11,19 @@
 // brought from there, are whole blocks of 4096 bytes.
 // CHECK: module attributes {{.*}}sched.disk_alignment = 4096
 // CHECK: sched.buffer @buf.b.master 12288 bytes in nvme state @b.master
-// CHECK: sched.buffer @buf.apply.b.master.staged[2] 4096 bytes in host of @apply
-// CHECK: sched.buffer @buf.apply.sgd.grad.staged[2] 2048 bytes in host of @apply
-// CHECK: sched.buffer @buf.apply.sgd.half.staged[2] 1024 bytes in host of @apply
+// CHECK: sched.buffer @buf.apply.b.master.staged.2 4096 bytes in host of @apply
+// CHECK: sched.buffer @buf.apply.sgd.grad.staged.2 2048 bytes in host of @apply
+// CHECK: sched.buffer @buf.apply.sgd.half.staged.2 1024 bytes in host of @apply
 
 // The first two parts are read at once; the third when the first has been
 // written, which is before the second is updated.
 // CHECK-LABEL: sched.program @apply {
-// CHECK-NEXT: sched.task copy "b.master.read[0]" on disk [#sched.view<read @buf.b.master[0] : tensor<1024xf32>>, #sched.view<write @buf.apply.b.master.staged[0][0] : tensor<1024xf32>>]
+// CHECK-NEXT: sched.task copy "b.master.read[0]" on disk [#sched.view<read @buf.b.master[0] : tensor<1024xf32>>, #sched.view<write @buf.apply.b.master.staged.0[0] : tensor<1024xf32>>]
 // CHECK-NEXT: %[[R0:.+]] = sched.task copy "b.m.read[0]" on disk
 // CHECK-NEXT: sched.task copy "b.master.read[1]" on disk
 // CHECK-NEXT: %[[R1:.+]] = sched.task copy "b.m.read[1]" on disk
 // CHECK: %[[G0:.+]] = sched.task copy "sgd.grad.to_host[0]" on d2h [#sched.view<read @buf.g[0] : tensor<1024xf32>>
-// CHECK: %[[A0:.+]] = sched.task sgd "sgd[0]" on host after({{.*}}) [#sched.view<update @buf.apply.b.master.staged[0][0] : tensor<1024xf32>>, #sched.view<read @buf.apply.sgd.grad.staged[0][0] : tensor<1024xf32>>, #sched.view<update @buf.apply.b.m.staged[0][0] : tensor<1024xf32>>
+// CHECK: %[[A0:.+]] = sched.task sgd "sgd[0]" on host after({{.*}}) [#sched.view<update @buf.apply.b.master.staged.0[0] : tensor<1024xf32>>, #sched.view<read @buf.apply.sgd.grad.staged.0[0] : tensor<1024xf32>>, #sched.view<update @buf.apply.b.m.staged.0[0] : tensor<1024xf32>>
 // Elements without decay are counted from the part's first.
 // CHECK-SAME: ints [0, 2560, 100, 200, 1000, 2000]
 // CHECK-SAME: skip <read @buf.apply.host.s[0] : tensor<f32>>
