@@ -48,6 +48,18 @@ struct VerifyPlaced : comm::impl::VerifyPlacedPassBase<VerifyPlaced> {
 };
 } // namespace
 
+static StringRef whereIs(Space space) {
+  switch (space) {
+  case Space::Device:
+    return "on the device";
+  case Space::Host:
+    return "on the host";
+  case Space::Nvme:
+    return "in a file";
+  }
+  llvm_unreachable("unknown space");
+}
+
 LogicalResult VerifyPlaced::verifyStates() {
   llvm::StringMap<StateOp> first;
   for (auto state : getOperation().getOps<StateOp>()) {
@@ -55,8 +67,8 @@ LogicalResult VerifyPlaced::verifyStates() {
     bool ofOptimizer = role == Role::Master || role == Role::Moment;
     if (state.getSpace() != Space::Device && !ofOptimizer)
       return state.emitError()
-             << stringifyRole(role) << " @" << state.getSymName()
-             << " lives on the " << stringifySpace(state.getSpace())
+             << stringifyRole(role) << " @" << state.getSymName() << " lives "
+             << whereIs(state.getSpace())
              << ", expected on the device: only master "
                 "copies and moments can be offloaded";
     if (!ofOptimizer || !state.getOf())
@@ -65,10 +77,9 @@ LogicalResult VerifyPlaced::verifyStates() {
     if (other.getSpace() != state.getSpace()) {
       InFlightDiagnostic diag =
           state.emitError()
-          << stringifyRole(role) << " @" << state.getSymName()
-          << " lives on the " << stringifySpace(state.getSpace())
-          << ", other states of @" << *state.getOf() << " on the "
-          << stringifySpace(other.getSpace());
+          << stringifyRole(role) << " @" << state.getSymName() << " lives "
+          << whereIs(state.getSpace()) << ", other states of @"
+          << *state.getOf() << " " << whereIs(other.getSpace());
       diag.attachNote(other.getLoc())
           << "@" << other.getSymName() << " is declared here";
       return diag;
@@ -131,10 +142,9 @@ LogicalResult VerifyPlaced::verifyOp(Operation *op, bool applies) {
     auto name = op->getAttrOfType<FlatSymbolRefAttr>("state");
     StateOp state = states.lookup(name.getValue());
     if (known && state && state.getSpace() != space)
-      return op->emitOpError()
-             << "gives " << name << ", which lives on the "
-             << stringifySpace(state.getSpace()) << ", a value of "
-             << stringifySpace(space) << " memory";
+      return op->emitOpError() << "gives " << name << ", which lives "
+                               << whereIs(state.getSpace()) << ", a value of "
+                               << stringifySpace(space) << " memory";
   } else if (space == Space::Host &&
              isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op)) {
     return op->emitOpError()

@@ -116,7 +116,7 @@ class OptimizerInFiles(ScratchCase):
         self.assertLessEqual(
             plan["host_arena_bytes_a_rank"], 2 * 4 * 4096 + 16 * 4096
         )
-        shown = succeed("inspect", bundle, "memory").stdout
+        shown = succeed("inspect", bundle, "memory").out
         self.assertIn(
             f"nvme arena of each rank: {plan['nvme_arena_bytes_a_rank']} bytes",
             shown,
@@ -211,7 +211,7 @@ class OptimizerInFiles(ScratchCase):
     def test_breakdown(self):
         bundle = self.make("nvme", 1, 1, wall_clock_breakdown=True)
         shown = succeed("train", bundle, "--data", *self.data, "--steps", 3)
-        self.assertRegex(shown.stdout, "time .ms.*disk")
+        self.assertRegex(shown.out, "time .ms.*disk")
 
 
 if __name__ == "__main__":

@@ -68,6 +68,6 @@ sched.program @apply {
 // CHECK: constexpr Bundle bundle = {
 // CHECK-NEXT: kVersion, 2, "a\"b",
 // CHECK-NEXT: 2, 4, 1,
-// CHECK: {1024ull, 256ull}, 0, -1,
+// CHECK: {1024ull, 256ull, 0ull}, 0, -1,
 // CHECK: ciuic_bundle() {
 }

@@ -15,12 +15,12 @@
 // CHECK-DAG: %[[PH:.+]] = comm.transfer %b.master to host : tensor<128xf32>
 // CHECK-DAG: %[[MH:.+]] = comm.transfer %b.m to host : tensor<128xf32>
 // CHECK: %[[NEXT:.+]], %[[M:.+]] = train.sgd %[[PH]], %[[GH]], %[[MH]]
-// CHECK: %[[NEW:.+]] = comm.transfer %[[NEXT]] to device : tensor<128xf32>
-// CHECK: %[[KEPT:.+]] = comm.transfer %[[NEXT]] to nvme : tensor<128xf32>
-// CHECK: train.write %[[KEPT]], @b.master
-// CHECK: train.write %[[NEW]], @b.param
-// CHECK: %[[MKEPT:.+]] = comm.transfer %[[M]] to nvme : tensor<128xf32>
-// CHECK: train.write %[[MKEPT]], @b.m
+// CHECK-DAG: %[[NEW:.+]] = comm.transfer %[[NEXT]] to device : tensor<128xf32>
+// CHECK-DAG: train.write %[[NEW]], @b.param
+// CHECK-DAG: %[[KEPT:.+]] = comm.transfer %[[NEXT]] to nvme : tensor<128xf32>
+// CHECK-DAG: train.write %[[KEPT]], @b.master
+// CHECK-DAG: %[[MKEPT:.+]] = comm.transfer %[[M]] to nvme : tensor<128xf32>
+// CHECK-DAG: train.write %[[MKEPT]], @b.m
 
 // A remark counts what goes to the host and back with them.
 // REMARK: OptimizerOffloaded {{.*}}"b keeps 1024 bytes a rank in files; a step moves 1536 bytes there and 1536 back"

@@ -112,3 +112,37 @@ module {
     return
   }
 }
+
+// -----
+
+// Nothing works on what is in files; it comes to the host before.
+module {
+  train.state master @b.master of @b : tensor<256xf32> init #train.constant<0.0> space nvme
+  func.func @apply_step() {
+    %p = train.read @b.master : tensor<256xf32>
+    // expected-error @+1 {{works on nvme memory, expected comm.transfer to host before}}
+    %next = arith.addf %p, %p : tensor<256xf32>
+    return
+  }
+}
+
+// -----
+
+// Files and devices meet on the host.
+module {
+  train.state master @b.master of @b : tensor<256xf32> init #train.constant<0.0> space nvme
+  func.func @apply_step() {
+    %p = train.read @b.master : tensor<256xf32>
+    // expected-error @+1 {{moves a value from nvme to device memory, expected by way of the host}}
+    %next = comm.transfer %p to device : tensor<256xf32>
+    return
+  }
+}
+
+// -----
+
+// Only an optimizer's states are kept in files.
+module {
+  // expected-error @+1 {{gradient @b.grad lives in a file, expected on the device}}
+  train.state gradient @b.grad of @b : tensor<256xf32> init #train.constant<0.0> space nvme
+}

@@ -113,7 +113,8 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
   data["ranks"] = plan.ranks;
   int64_t limits[] = {facts.deviceMemory, facts.hostMemory / plan.ranks,
                       facts.nvmeSpace / plan.ranks};
-  for (size_t arena = 0; arena < planArenas; ++arena)
+  bool hasFiles = plan.arenaBytes[static_cast<size_t>(PlanArena::Nvme)] > 0;
+  for (size_t arena = 0; arena < planArenas - (hasFiles ? 0 : 1); ++arena)
     data["arenas"].push_back({{"name", planArenaNames[arena]},
                               {"bytes", plan.arenaBytes[arena]},
                               {"live_bound", plan.liveBound[arena]},
