@@ -66,7 +66,7 @@
 // CHECK-NEXT: {TaskKind::Launch, {{.*}}, nullptr, launch_on_both, -1, "b", Phase::Forward}, // 13
 // CHECK-NEXT: {TaskKind::Launch, {{.*}}, on_both, nullptr, -1, "c", Phase::Forward}, // 14
 // CHECK-NEXT: {TaskKind::Launch, {{.*}}, on_host, nullptr, -1, "d", Phase::Forward}, // 15
-// CHECK: Target::Cuda, "sm_80", reduce_ranks};
+// CHECK: Target::Cuda, "sm_80", reduce_ranks,
 module @job attributes {sched.target = "cuda", sched.architectures = "sm_80", sched.ranks = 2 : i64, sched.arena.device = 65792 : i64, sched.arena.host = 512 : i64} {
 sched.buffer @buf.b 65536 bytes in device at 0
 sched.buffer @buf.scratch 64 bytes in device of @micro_first at 65536
