@@ -295,8 +295,8 @@ template <typename Half> cudaError_t launchAdam(const abi::CudaLaunch &launch) {
                 coef,
                 step};
   return launchUpdate(launch, rule, with, p.elements(),
-                      firstElement(launch, launch.ints[2]),
-                      launch.ints + 3, launch.intCount - 3, skip);
+                      firstElement(launch, launch.ints[2]), launch.ints + 3,
+                      launch.intCount - 3, skip);
 }
 
 /// p, grad, m (p and m in place), lr, coef, skip, [half]; ints: nesterov,
@@ -321,8 +321,8 @@ template <typename Half> cudaError_t launchSgd(const abi::CudaLaunch &launch) {
                static_cast<float>(launch.reals[1]), launch.ints[0] != 0, lr,
                coef};
   return launchUpdate(launch, rule, with, p.elements(),
-                      firstElement(launch, launch.ints[1]),
-                      launch.ints + 2, launch.intCount - 2, skip);
+                      firstElement(launch, launch.ints[1]), launch.ints + 2,
+                      launch.intCount - 2, skip);
 }
 
 } // namespace ciuic::cuda

@@ -41,7 +41,8 @@ struct Update {
 
   int runAdam(bool decoupled, bool corrected) {
     return run(TaskKind::Adam, {&p, &grad, &m, &v, &lr, &coef, &step, &skip},
-               {decoupled, corrected, sharded ? n : 0}, {0.9, 0.95, 1e-8, decay});
+               {decoupled, corrected, sharded ? n : 0},
+               {0.9, 0.95, 1e-8, decay});
   }
   int runSgd(bool nesterov) {
     return run(TaskKind::Sgd, {&p, &grad, &m, &lr, &coef, &skip},
