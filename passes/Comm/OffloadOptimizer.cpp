@@ -4,8 +4,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Comm/NearestSubset.h"
 #include "passes/Comm/Passes.h"
 #include <cmath>
+#include <numeric>
 
 namespace ciuic::comm {
 #define GEN_PASS_DEF_OFFLOADOPTIMIZERPASS
@@ -64,27 +66,36 @@ LogicalResult OffloadOptimizer::offload() {
     return module.emitError() << "has no @apply_step, whose updates the host "
                                  "could run";
   SmallVector<Operation *> updates;
-  double total = 0.0;
+  SmallVector<int64_t> elements;
   for (Operation &op : apply.getOps())
     if (isa<train::AdamOp, train::SGDOp>(op)) {
       updates.push_back(&op);
-      total += double(elementsOf(op.getOperand(0)));
+      elements.push_back(elementsOf(op.getOperand(0)));
     }
-  // Whole buckets, until the share is reached.
+  // Whole buckets that come nearest to the share.
+  int64_t total = std::accumulate(elements.begin(), elements.end(), int64_t{0});
+  int64_t wanted = static_cast<int64_t>(std::llround(ratio * double(total)));
+  llvm::BitVector chosen = nearestSubset(elements, wanted);
   SymbolTable symbols(module);
-  double offloaded = 0.0;
-  for (Operation *update : updates) {
-    if (offloaded >= ratio * total) {
-      remark::missed(update->getLoc(),
-                     remark::RemarkOpts::name("NotOffloaded").category("comm"))
-          << remark::reason("the share of {0} is offloaded already",
-                            ratio.getValue());
+  int64_t offloaded = 0;
+  for (auto [i, update] : llvm::enumerate(updates)) {
+    if (!chosen[i]) {
+      remark::missed(update->getLoc(), commRemark("NotOffloaded"))
+          << remark::reason("the share of {0} is offloaded without these {1} "
+                            "elements",
+                            ratio.getValue(), elements[i]);
       continue;
     }
-    offloaded += double(elementsOf(update->getOperand(0)));
+    offloaded += elements[i];
     if (failed(offloadUpdate(update, symbols)))
       return failure();
   }
+  if (ratio < 1.0 && total > 0)
+    remark::passed(apply.getLoc(), commRemark("OptimizerShare"))
+        << remark::add("{0} of {1} buckets are offloaded, {2} of {3} elements "
+                       "a rank: a share of {4}, wanted {5}",
+                       chosen.count(), updates.size(), offloaded, total,
+                       double(offloaded) / double(total), ratio.getValue());
   return success();
 }
 

@@ -157,7 +157,9 @@ def OffloadOptimizerPass
     train.write %new, @layers.0.param : tensor<128xbf16>
     ```
 
-    where `@layers.0.master` and the moments have `space host`. Under f32
+    where `@layers.0.master` and the moments have `space host`. With a `ratio`
+    below 1, the buckets whose elements together come nearest to that share of
+    all are offloaded, and the other ones updated on the device. Under f32
     training, where a parameter is its own most precise copy, a master copy is
     made on the host, so that no parameter is sent there.
 
@@ -177,7 +179,7 @@ def OffloadOptimizerPass
   }];
   let options = [
     Option<"ratio", "ratio", "double", /*default=*/"1.0",
-           "Share of the optimizer's elements to offload, in bucket order.">,
+           "Share of the optimizer's elements to offload, in whole buckets.">,
     Option<"device", "device", "std::string", /*default=*/"\"cpu\"",
            "Where states are kept: cpu (host memory) or nvme (files).">,
   ];
@@ -185,12 +187,12 @@ def OffloadOptimizerPass
 }
 
 def RecomputeBlocksPass
-    : Pass<"ciuic-train-recompute-blocks", "::mlir::ModuleOp"> {
+    : Pass<"ciuic-comm-recompute-blocks", "::mlir::ModuleOp"> {
   let summary = "Computes a block's forward values again in its backward.";
   let description = [{
-    With `policy=block`, values of a block's forward that its backward reads
-    are no longer kept: `@micro_step` computes them again from the block's
-    inputs, fenced in a region, before the block's backward:
+    Values of a block's forward that its backward reads are no longer kept:
+    `@micro_step` computes them again from the block's inputs, fenced in a
+    region, before the block's backward:
 
     ```mlir
     %h = train.linear %x, %w_fwd {train.block = "layers.0"} : ...
@@ -220,12 +222,92 @@ def RecomputeBlocksPass
     kept, and not computed again. The block of the loss is left alone: its
     backward follows its forward at once.
 
-    Requires: differentiated IR, sharded or not. Ensures: no op of a block's
-    backward uses a value of its forward, but for what other blocks use too.
+    With `count`, the first blocks of which something can be computed again
+    are, and the others keep what they keep.
+
+    Requires: differentiated IR, sharded or not. Ensures: no op of such a
+    block's backward uses a value of its forward, but for what other blocks use
+    too.
   }];
   let options = [
-    Option<"policy", "policy", "std::string", /*default=*/"\"none\"",
-           "none keeps all values; block computes each block again.">,
+    Option<"count", "count", "int64_t", /*default=*/"-1",
+           "Blocks to compute again, counted from the first; -1 for all.">,
+  ];
+  let dependentDialects = ["::ciuic::comm::CommDialect"];
+}
+
+def RecomputeOpsPass : Pass<"ciuic-comm-recompute-ops", "::mlir::ModuleOp"> {
+  let summary = "Computes cheap values of a block again in its backward.";
+  let description = [{
+    Of the values that a block keeps for its backward, those that take little
+    work for their size are computed again instead, each before the first op
+    that reads it and fenced in a region of its own:
+
+    ```mlir
+    %y, %lse = train.attention %q, %k, %v ... {train.block = "layers.0"}
+    ...
+    %dw = train.matmul %do, %y {train.backward, train.block = "layers.0"}
+    ```
+
+    becomes
+
+    ```mlir
+    %y, %lse = train.attention %q, %k, %v ... {train.block = "layers.0"}
+    ...
+    %y2, %lse2 = train.recompute "layers.0.attention"(%q, %k, %v)
+        {train.backward, train.block = "layers.0"} : ... {
+      ...
+    }
+    %dw = train.matmul %do, %y2 {train.backward, train.block = "layers.0"}
+    ```
+
+    An op is repeated if that frees at least as many bytes a flop as
+    repeating its whole block would: where attention costs more, over long
+    sequences of a narrow model, whole blocks are the better choice. Products
+    are kept. An op that would have to keep as much as it frees is left alone,
+    and so is the block of the loss.
+
+    Blocks that `ciuic-comm-recompute-blocks` computes again are passed over;
+    of the others, `count` says how many are looked at.
+
+    Requires: differentiated IR, sharded or not. Ensures: repeated values are
+    read by no op of the backward; parameters come from the backward's gather.
+  }];
+  let options = [
+    Option<"count", "count", "int64_t", /*default=*/"-1",
+           "Blocks to look at, counted from the first; -1 for all.">,
+  ];
+  let dependentDialects = ["::ciuic::comm::CommDialect"];
+}
+
+def KeepGatheredPass : Pass<"ciuic-comm-keep-gathered", "::mlir::ModuleOp"> {
+  let summary = "Lets one gather serve a block's forward and its backward.";
+  let description = [{
+    Where parameters are in chunks, a block gathers them for its forward and
+    again for its backward. In the last `count` blocks that do, the backward
+    uses what the forward gathered:
+
+    ```mlir
+    %fwd = comm.all_gather %own over <"dp" = 2> for "layers.3.fwd" : ...
+    %y = use(%fwd)
+    %bwd = comm.all_gather %own over <"dp" = 2> for "layers.3.bwd" : ...
+    %dx = use(%bwd)
+    // becomes
+    %fwd = comm.all_gather %own over <"dp" = 2> for "layers.3.fwd" : ...
+    %y = use(%fwd)
+    %dx = use(%fwd)
+    ```
+
+    The last blocks come first since they wait the least: the block of the loss
+    hardly at all.
+
+    Requires: sharded IR, computed again or not. Ensures: no such block gathers
+    a bucket twice.
+  }];
+  let options = [
+    Option<"count", "count", "int64_t", /*default=*/"-1",
+           "Blocks that keep what they gathered, counted from the last; -1 for "
+           "all.">,
   ];
   let dependentDialects = ["::ciuic::comm::CommDialect"];
 }

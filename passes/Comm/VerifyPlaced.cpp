@@ -166,7 +166,8 @@ LogicalResult VerifyPlaced::verifyOp(Operation *op, bool applies) {
 LogicalResult VerifyPlaced::verifyRecompute(func::FuncOp function) {
   llvm::StringSet<> repeated;
   for (auto region : function.getOps<train::RecomputeOp>())
-    repeated.insert(region.getLabel());
+    if (region.getLabel() == blockOf(region)) // Else it repeats a part.
+      repeated.insert(region.getLabel());
   for (Operation &op : function.getOps()) {
     StringRef block = blockOf(&op);
     if (!isBackward(&op) || !repeated.contains(block))

@@ -31,7 +31,14 @@ static void buildShard(OpPassManager &pm, const PhaseOptions &options) {
 static void buildPlace(OpPassManager &pm, const PhaseOptions &options) {
   if (options.offload)
     pm.addPass(comm::createOffloadOptimizerPass(options.offloadOptimizer));
-  pm.addPass(comm::createRecomputeBlocksPass(options.recompute));
+  // Whole blocks first: single ops are of those that are left.
+  if (options.recomputeBlocks.count != 0)
+    pm.addPass(comm::createRecomputeBlocksPass(options.recomputeBlocks));
+  if (options.recomputeOps.count != 0)
+    pm.addPass(comm::createRecomputeOpsPass(options.recomputeOps));
+  // Recompute asks for the backward's gathers, which may then be the forward's.
+  if (options.keepGathered.count != 0)
+    pm.addPass(comm::createKeepGatheredPass(options.keepGathered));
   // Whatever recompute made useless goes before it is given a task.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

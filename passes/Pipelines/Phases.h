@@ -24,7 +24,10 @@ struct PhaseOptions {
   comm::ShardStatesPassOptions shard;
   bool offload = false;
   comm::OffloadOptimizerPassOptions offloadOptimizer;
-  comm::RecomputeBlocksPassOptions recompute;
+  /// Of no block unless asked for.
+  comm::RecomputeBlocksPassOptions recomputeBlocks{0};
+  comm::RecomputeOpsPassOptions recomputeOps{0};
+  comm::KeepGatheredPassOptions keepGathered{0};
   sched::LowerToSchedPassOptions lower;
   sched::OrderTasksPassOptions order;
   sched::AllocateBuffersPassOptions allocate;

@@ -24,9 +24,10 @@ CHOICES = {
     "model": ("tiny-llama", "tiny-qwen2"),
     "devices": (1, 2, 4, 8),
     "stage": (0, 1, 2, 3),
-    "offload": (False, True),
+    "offload": (False, True, 0.4),  # A share of the optimizer's states.
     "accumulation": (1, 2, 4),
-    "recompute": ("none", "block"),
+    "recompute": ("none", "block", "block:1,selective"),
+    "keep": ("none", "all", 1),  # Gathers that serve the backward, too.
     "bucket": (500_000_000, 9_000),  # Below a layer's size: it is split.
     "prefetch": (1, 0, 2),
     "threshold": (100_000, 0),
@@ -34,11 +35,11 @@ CHOICES = {
 
 
 def is_distinct(layout):
-    """Whether a choice has an effect: prefetch and threshold have one only
-    where parameters are gathered."""
-    return layout["stage"] == 3 or (
-        layout["prefetch"] == CHOICES["prefetch"][0]
-        and layout["threshold"] == CHOICES["threshold"][0]
+    """Whether a choice has an effect: some have one only where parameters are
+    gathered."""
+    return layout["stage"] == 3 or all(
+        layout[key] == CHOICES[key][0]
+        for key in ("keep", "prefetch", "threshold")
     )
 
 
@@ -98,11 +99,14 @@ def compile_layout(folder, layout, precision=None, **changes):
         folder / "ds.json", settings_of(layout, precision, **changes)
     )
     bundle = folder / "bundle"
+    ratio = layout["offload"]
+    share = () if isinstance(ratio, bool) else ("--offload-ratio", ratio)
     succeed(
         "compile",
         *("--model", MODELS / layout["model"], "--config", config),
         *("--devices", layout["devices"], "--seq-len", LENGTH),
-        *("--recompute", layout["recompute"]),
+        *("--recompute", layout["recompute"], *share),
+        *("--keep-gathered", layout["keep"]),
         *("--prefetch", layout["prefetch"], "-o", bundle),
     )
     return bundle
@@ -181,6 +185,29 @@ def use_groups(name, tied, recompute):
     return groups
 
 
+def gathers_of(groups, keeping):
+    """How many gathers serve the groups of one bucket: one each, but one for
+    the two of a block that keeps what it gathered."""
+    return len({block if block in keeping else (block, d)
+                for block, d in groups})
+
+
+def keeping_blocks(groups, keep):
+    """The blocks whose backward uses their forward's gathers: of those that
+    gather a bucket twice, the last ones. `groups` are those of each bucket."""
+    twice = {
+        block
+        for group in groups
+        for block, direction in group
+        if direction == "bwd" and (block, "fwd") in group
+    }
+    # Layers come before the head and after the embedding.
+    ordered = sorted(twice, key=lambda block: (block == "head", block))
+    if keep == "all":
+        return set(ordered)
+    return set(ordered[-keep:]) if keep != "none" else set()
+
+
 def implied_collectives(bundle, layout):
     """How many gathers, and how many reductions of gradients, a run of STEPS
     steps makes at threshold 0."""
@@ -200,14 +227,14 @@ def implied_collectives(bundle, layout):
         }
     gathers = STEPS * count
     if layout["stage"] == 3:
-        gathers = micro_steps * sum(
-            len(
-                set().union(
-                    *(use_groups(n, tied, layout["recompute"]) for n in names)
-                )
+        groups = [
+            set().union(
+                *(use_groups(n, tied, layout["recompute"]) for n in names)
             )
             for names in buckets.values()
-        )
+        ]
+        keeping = keeping_blocks(groups, layout["keep"])
+        gathers = micro_steps * sum(gathers_of(g, keeping) for g in groups)
     reductions = STEPS if layout["stage"] == 1 else micro_steps
     return {
         "all_gather": gathers,

@@ -145,6 +145,33 @@ class SameBits(ScratchCase):
             self.assertEqual(runs[0], runs[1], "1 thread and 2 threads")
             self.assertEqual(runs[1], runs[2], "run after run")
 
+    # What makes room or gives it up, and changes no arithmetic, keeps the bits.
+    def test_room_is_equal(self):
+        data = layouts.write_data(self.scratch)
+        for devices, stage, precision in ((1, 0, "fp16"), (2, 3, None)):
+            layout = {
+                **layouts.plain(),
+                "devices": devices,
+                "stage": stage,
+                "threshold": 0,
+            }
+            kept = layouts.losses_in(
+                self.scratch, layout, data, precision=precision
+            )
+            for change in (
+                {"recompute": "selective"},
+                {"recompute": "block:1,selective:1", "keep": 2},
+                {"keep": "all", "offload": 0.3},
+            ):
+                other = {**layout, **change}
+                with self.subTest(layouts.describe(other)):
+                    self.assertEqual(
+                        layouts.losses_in(
+                            self.scratch, other, data, precision=precision
+                        ),
+                        kept,
+                    )
+
     # Another seed means other weights: what is compared above can differ.
     def test_seed_matters(self):
         data = layouts.write_data(self.scratch)
@@ -163,15 +190,17 @@ class Collectives(ScratchCase):
     # whole and split.
     def test_counts(self):
         data = layouts.write_data(self.scratch)
-        for model, devices, stage, accumulation, recompute, bucket in (
-            ("tiny-llama", 1, 3, 2, "none", 500_000_000),
-            ("tiny-llama", 2, 0, 2, "none", 500_000_000),
-            ("tiny-llama", 2, 1, 2, "none", 9_000),
-            ("tiny-llama", 4, 2, 2, "none", 500_000_000),
-            ("tiny-llama", 2, 3, 2, "none", 500_000_000),
-            ("tiny-llama", 2, 3, 1, "block", 9_000),
-            ("tiny-qwen2", 2, 3, 1, "none", 9_000),
-            ("tiny-qwen2", 2, 3, 2, "block", 500_000_000),
+        for model, devices, stage, accumulation, recompute, keep, bucket in (
+            ("tiny-llama", 1, 3, 2, "none", "none", 500_000_000),
+            ("tiny-llama", 2, 0, 2, "none", "none", 500_000_000),
+            ("tiny-llama", 2, 1, 2, "none", "none", 9_000),
+            ("tiny-llama", 4, 2, 2, "none", "none", 500_000_000),
+            ("tiny-llama", 2, 3, 2, "none", "none", 500_000_000),
+            ("tiny-llama", 2, 3, 1, "block", "none", 9_000),
+            ("tiny-llama", 2, 3, 1, "block", "all", 9_000),
+            ("tiny-qwen2", 2, 3, 1, "none", "none", 9_000),
+            ("tiny-qwen2", 2, 3, 1, "selective", 2, 9_000),
+            ("tiny-qwen2", 2, 3, 2, "block", "none", 500_000_000),
         ):
             layout = {
                 **layouts.plain(model),
@@ -179,6 +208,7 @@ class Collectives(ScratchCase):
                 "stage": stage,
                 "accumulation": accumulation,
                 "recompute": recompute,
+                "keep": keep,
                 "bucket": bucket,
                 "threshold": 0,
             }

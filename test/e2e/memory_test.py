@@ -114,6 +114,37 @@ class Memory(ScratchCase):
             "blocks", ds_config(8), "--recompute", "block"
         )
         self.assertLess(blocks, 0.7 * all_)
+        # Fewer blocks or single ops save less.
+        some, _ = self.measure(
+            "some", ds_config(8), "--recompute", "block:1"
+        )
+        both, _ = self.measure(
+            "both", ds_config(8), "--recompute", "block:1,selective"
+        )
+        self.assertLess(blocks, both)
+        self.assertLess(both, some)
+        self.assertLess(some, all_)
+
+    # What stays gathered takes room, and saves gathers.
+    def test_kept_gathers_cost(self):
+        config = ds_config(
+            8, 3, zero={"stage3_param_persistence_threshold": 0}
+        )
+        again, _ = self.measure("again", config, "--devices", 4)
+        kept, _ = self.measure(
+            "kept", config, "--devices", 4, "--keep-gathered", "all"
+        )
+        self.assertGreater(kept, again)
+
+    # The share that is offloaded is the nearest that whole buckets give.
+    def test_ratio_is_honoured(self):
+        config = ds_config(8, 3, zero={**OFFLOAD,
+                                       "stage3_param_persistence_threshold": 0})
+        _, whole = self.measure("whole", config, "--devices", 2)
+        _, half = self.measure(
+            "half", config, "--devices", 2, "--offload-ratio", 0.5
+        )
+        self.assertAlmostEqual(half / whole, 0.5, delta=0.1)
 
     # A device of exactly the planned bytes will do; one byte less is refused
     # with both numbers and the largest holders. The same for the host.

@@ -19,7 +19,7 @@ struct Settings {
   CompileOptions compile;
   TrainSettings training;
   std::string deviceMemory, hostMemory, nvmeSpace, nvmeBuffer, precision,
-      machine, offloadOptimizer, recompute;
+      machine, offloadOptimizer, recompute, keepGathered;
   std::optional<int64_t> devices;
   InspectOptions inspect;
   std::string checkpoint, exportFolder, bundle, reportFile;
@@ -99,9 +99,15 @@ void addRoom(CLI::App &app, Settings &s) {
   const char *group = "Memory against time; the training stays the same";
   app.add_option("--recompute", s.recompute,
                  "What the backward computes again instead of keeping it: "
-                 "none, or block (each block from its input)")
+                 "none, block (each block from its input), selective (the "
+                 "cheap ops of each block); block:N or selective:N for the "
+                 "first N blocks, block:N,selective[:M] for both")
       ->check(readsAs(config::parseRecompute))
-      ->check(CLI::IsMember({"none", "block"}))
+      ->group(group);
+  app.add_option("--keep-gathered", s.keepGathered,
+                 "Blocks, counted from the last, whose backward uses the "
+                 "parameters that their forward gathered: none, all or N")
+      ->check(readsAs(config::parseBlocks))
       ->group(group);
 }
 
@@ -192,6 +198,8 @@ bool finishCompile(Settings &s) {
   config::Overrides &o = s.compile.overrides;
   if (!s.recompute.empty())
     o.recompute = *config::parseRecompute(s.recompute);
+  if (!s.keepGathered.empty())
+    o.keepGathered = *config::parseBlocks(s.keepGathered);
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
          takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory) &&
          takeBytes("--nvme-space", s.nvmeSpace, s.compile.nvmeSpace) &&

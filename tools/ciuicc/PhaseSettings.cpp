@@ -110,7 +110,9 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
   if (offload.device == config::OffloadDevice::Nvme)
     phases.offloadOptimizer.device = "nvme";
   phases.offloadOptimizer.ratio = offload.ratio;
-  phases.recompute.policy = config::printRecompute(job.room.recompute);
+  phases.recomputeBlocks.count = job.room.recompute.whole;
+  phases.recomputeOps.count = job.room.recompute.selective;
+  phases.keepGathered.count = job.room.keepGathered;
   phases.lower.target = options.target;
   phases.lower.architectures = architecturesOf(options);
   phases.order.prefetch =

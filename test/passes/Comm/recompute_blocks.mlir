@@ -1,11 +1,12 @@
-// RUN: ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks=policy=block --ciuic-verify-placed | FileCheck %s
-// RUN: ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks=policy=block --cse --canonicalize --cse --ciuic-verify-placed | FileCheck %s
-// RUN: ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks | FileCheck %s --check-prefix=NONE
-// RUN: not ciuic-opt %s --split-input-file --ciuic-train-recompute-blocks=policy=some 2>&1 | FileCheck %s --check-prefix=POLICY
+// RUN: ciuic-opt %s --split-input-file --ciuic-comm-recompute-blocks --ciuic-verify-placed | FileCheck %s
+// RUN: ciuic-opt %s --split-input-file --ciuic-comm-recompute-blocks --cse --canonicalize --cse --ciuic-verify-placed | FileCheck %s
+// RUN: ciuic-opt %s --split-input-file --ciuic-comm-recompute-blocks=count=0 | FileCheck %s --check-prefix=NONE
+// RUN: ciuic-opt %s --split-input-file --ciuic-comm-recompute-blocks=count=1 | FileCheck %s --check-prefix=COUNTED
+// RUN: not ciuic-opt %s --split-input-file --ciuic-comm-recompute-blocks=count=-2 2>&1 | FileCheck %s --check-prefix=COUNT
 
 // NONE-NOT: train.recompute
 
-// POLICY: error: option policy is "some", expected none or block
+// COUNT: error: option count is -2, expected a number of blocks, or -1 for all of them
 
 // The block's backward reads %h, which comes from the block's input: it is
 // computed again, fenced off from the forward. The block's input is kept.
@@ -83,5 +84,28 @@ module @weights {
     // CHECK: train.matmul %{{.+}}, %[[V]]
     %dh = train.matmul %g, %vb {train.backward, train.block = "blk"} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     return %y, %dh : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+}
+
+// -----
+
+// With a count the first blocks are computed again, and the others keep what
+// they have. A block of which nothing can be computed again is not counted.
+
+// COUNTED-LABEL: @counted
+// COUNTED-NOT: train.recompute "a"
+// COUNTED: train.recompute "b"
+// COUNTED-NOT: train.recompute "c"
+module @counted {
+  func.func @micro_step(%x: tensor<4x8xf32>, %dy: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+    %a = train.sigmoid %x {train.block = "a"} : tensor<4x8xf32>
+    %b = train.sigmoid %a {train.block = "b"} : tensor<4x8xf32>
+    %c0 = train.sigmoid %b {train.block = "b"} : tensor<4x8xf32>
+    %c = train.sigmoid %c0 {train.block = "c"} : tensor<4x8xf32>
+    %y = train.sigmoid %c {train.block = "c"} : tensor<4x8xf32>
+    %dc = arith.mulf %dy, %c {train.backward, train.block = "c"} : tensor<4x8xf32>
+    %db = arith.mulf %dc, %b {train.backward, train.block = "b"} : tensor<4x8xf32>
+    %da = arith.mulf %db, %a {train.backward, train.block = "a"} : tensor<4x8xf32>
+    return %y, %db, %da : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
   }
 }

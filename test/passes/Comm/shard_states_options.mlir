@@ -9,7 +9,7 @@
 // RUN: not ciuic-opt %s --ciuic-comm-offload-optimizer="ratio=1.5" 2>&1 | FileCheck %s --check-prefix=RATIO
 // RUN: not ciuic-opt %s --ciuic-comm-offload-optimizer="ratio=nan" 2>&1 | FileCheck %s --check-prefix=RATIO
 // RUN: not ciuic-opt %s --ciuic-comm-offload-optimizer 2>&1 | FileCheck %s --check-prefix=NOTHING
-// RUN: not ciuic-opt %s --ciuic-train-recompute-blocks="policy=some" 2>&1 | FileCheck %s --check-prefix=POLICY
+// RUN: not ciuic-opt %s --ciuic-comm-recompute-blocks="count=-2" 2>&1 | FileCheck %s --check-prefix=COUNT
 
 // RANKS: option ranks is 0, expected 1 to 1048576
 // MANY: option ranks is 9223372036854775807, expected 1 to 1048576
@@ -19,5 +19,5 @@
 // TYPE: option communication-type is f64, expected f32, bf16 or f16
 // RATIO: option ratio is {{.*}}, expected 0 to 1
 // NOTHING: has no @apply_step, whose updates the host could run
-// POLICY: option policy is "some", expected none or block
+// COUNT: option count is -2, expected a number of blocks, or -1 for all of them
 module {}

@@ -156,7 +156,11 @@ def check(seed, work):
         ("elided", ["--ciuic-comm-elide-trivial-collectives"]),
         ("offloaded", ["--ciuic-comm-offload-optimizer="
                        f"ratio={rng.choice([1.0, 0.5])}"]),
-        ("recomputed", ["--ciuic-train-recompute-blocks=policy=block"]),
+        ("recomputed", ["--ciuic-comm-recompute-blocks="
+                        f"count={rng.choice([-1, 1])}"]),
+        ("repeated", ["--ciuic-comm-recompute-ops"]),
+        ("kept", ["--ciuic-comm-keep-gathered="
+                  f"count={rng.choice([-1, 1])}"]),
         ("pointwise", ["--ciuic-train-recompute-pointwise"]),
         ("cleaned", ["--cse", "--canonicalize"]),
     ]

@@ -2,8 +2,8 @@
 # compare_sharded.sh MODEL TYPE STAGE [SHARD OPTION...]: trains two steps of
 # two micro-steps on one device and on 1, 2 and 4 ranks, over the same four
 # sequences a micro-step, in f64, where both must agree to rounding. Ranks run
-# the plain sharded module and one with all of elision, offload, recompute and
-# clean-up. One line a configuration; a difference ends the script. OPTIMIZER
+# the plain sharded module and one with all of elision, offload, recompute,
+# gathers that serve twice and clean-up. One line a configuration; a difference ends the script. OPTIMIZER
 # adds options of the optimizer, FREEZE matches parameters not to train.
 set -euo pipefail
 model=$1 type=$2 stage=$3
@@ -23,7 +23,8 @@ step() {
     --ciuic-train-lower-precision="compute-type=$type" -o "$work/step.$1.mlir"
 }
 everything="--ciuic-comm-elide-trivial-collectives
-  --ciuic-comm-offload-optimizer --ciuic-train-recompute-blocks=policy=block
+  --ciuic-comm-offload-optimizer --ciuic-comm-recompute-blocks=count=1
+  --ciuic-comm-recompute-ops --ciuic-comm-keep-gathered
   --canonicalize --cse"
 
 step 4
@@ -33,7 +34,7 @@ for ranks in 1 2 4; do
     # shellcheck disable=SC2086 # the list is split on purpose
     ciuic-opt "$work/step.$((4 / ranks)).mlir" \
       --ciuic-comm-shard-states="ranks=$ranks stage=$stage $shard_options" \
-      $passes --ciuic-verify-sharded --ciuic-verify-placed \
+      --ciuic-verify-sharded $passes --ciuic-verify-placed \
       -o "$work/sharded.mlir"
     ciuic-run --compare "$work/step.4.mlir" "$work/sharded.mlir" --f64 \
       --random-inputs --steps 2 --tolerance 1e-10 >"$work/log" ||
