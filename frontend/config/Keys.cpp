@@ -243,7 +243,8 @@ constexpr KeySpec zeroKeys[] = {
     idle("max_live_parameters", Int, "1000000000",
          "same as stage3_max_live_parameters"),
     idle("stage3_max_reuse_distance", Int, "1000000000",
-         "elements until the next use for which a parameter stays gathered"),
+         "elements until the next use for which a parameter stays gathered; "
+         "here --keep-gathered says which do"),
     idle("max_reuse_distance", Int, "1000000000",
          "same as stage3_max_reuse_distance"),
     idle("stage3_gather_16bit_weights_on_model_save", Bool, "*",

@@ -16,7 +16,7 @@ bool BlockOps::isRepeated(StringRef block) const {
 
 llvm::MapVector<StringRef, BlockOps> comm::blocksOf(func::FuncOp step) {
   llvm::MapVector<StringRef, BlockOps> blocks;
-  for (Operation &op : step.front()) {
+  for (auto [place, op] : llvm::enumerate(step.front())) {
     StringRef block = blockOf(&op);
     if (block.empty())
       continue;
@@ -25,6 +25,7 @@ llvm::MapVector<StringRef, BlockOps> comm::blocksOf(func::FuncOp step) {
       ops.backward.push_back(&op);
     else if (isForwardOf(&op, block))
       ops.forward.push_back(&op);
+    ops.order[&op] = place;
     ops.hasLoss |= isa<train::CrossEntropyOp>(op);
   }
   return blocks;
@@ -52,7 +53,7 @@ static int64_t flopsOf(Operation *op) {
                                                       : 0;
 }
 
-BlockSlice::BlockSlice(StringRef block, const BlockOps &ops,
+BlockSlice::BlockSlice(StringRef block, BlockOps &ops,
                        llvm::SetVector<Value> needed,
                        llvm::function_ref<bool(Value)> repeats)
     : block(block), ops(ops), needed(std::move(needed)) {
@@ -62,18 +63,19 @@ BlockSlice::BlockSlice(StringRef block, const BlockOps &ops,
   };
   // What must run: backwards from the needed values to the inputs.
   llvm::DenseSet<Operation *> members;
-  for (Value value : this->needed)
-    members.insert(value.getDefiningOp());
-  for (Operation *op : llvm::reverse(ops.forward)) {
-    if (!members.contains(op))
-      continue;
-    for (Value operand : op->getOperands())
-      if (isRepeated(operand))
-        members.insert(operand.getDefiningOp());
-  }
-  for (Operation *op : ops.forward)
-    if (members.contains(op))
+  auto add = [&](Operation *op) {
+    if (members.insert(op).second)
       slice.push_back(op);
+  };
+  for (Value value : this->needed)
+    add(value.getDefiningOp());
+  for (size_t i = 0; i < slice.size(); ++i)
+    for (Value operand : slice[i]->getOperands())
+      if (isRepeated(operand))
+        add(operand.getDefiningOp());
+  llvm::sort(slice, [&](Operation *a, Operation *b) {
+    return ops.order.lookup(a) < ops.order.lookup(b);
+  });
   for (Operation *op : slice)
     for (Value operand : op->getOperands())
       if (!members.contains(operand.getDefiningOp()) ||
@@ -93,70 +95,94 @@ BlockSlice::BlockSlice(StringRef block, const BlockOps &ops,
     flops += flopsOf(op);
 }
 
+bool BlockSlice::isOfBackward(Operation *op) const {
+  return isBackward(op) && ops.order.contains(op);
+}
+
+/// Places in the function are known without asking it: an op that moves makes
+/// it count anew.
+void BlockSlice::bringBefore(Operation *op, Operation *anchor) {
+  unsigned &place = ops.order.find(op)->second;
+  if (place <= ops.order.lookup(anchor))
+    return;
+  place = ops.order.lookup(anchor);
+  op->moveBefore(anchor);
+}
+
 /// The member that `unpack` views, from the gather of this block's backward
 /// rather than from that of its forward.
 Value BlockSlice::backwardView(UnpackOp unpack, AllGatherOp forward,
-                               Operation *first) {
+                               Operation *anchor) {
   std::string use = useGroup(block, /*backward=*/true);
+  OpBuilder builder(anchor);
+  auto make = [&](Operation *op) {
+    setUseGroup(op, block, true);
+    ops.order[op] = ops.order.lookup(anchor);
+  };
   AllGatherOp gather;
   for (Operation *user : forward.getInput().getUsers())
     if (auto other = dyn_cast<AllGatherOp>(user);
-        other && other.getUse() == use)
+        other && other.getUse() == use && isOfBackward(other))
       gather = other;
-  OpBuilder builder(first);
   if (gather) {
-    if (first != gather && first->isBeforeInBlock(gather))
-      gather->moveBefore(first);
-    else if (first == gather)
-      builder.setInsertionPointAfter(gather);
+    bringBefore(gather, anchor);
   } else {
     gather = AllGatherOp::create(
         builder, NameLoc::get(builder.getStringAttr(use)), forward.getType(),
         forward.getInput(), forward.getAxis(), use);
-    setUseGroup(gather, block, true);
+    make(gather);
   }
   UnpackOp view;
   for (Operation *user : gather->getUsers())
     if (auto other = dyn_cast<UnpackOp>(user);
         other && other.getAt() == unpack.getAt() &&
-        other.getType() == unpack.getType())
+        other.getType() == unpack.getType() && isOfBackward(other))
       view = other;
-  if (!view) {
-    builder.setInsertionPointAfter(gather);
+  if (view) {
+    bringBefore(view, anchor);
+  } else {
     view = UnpackOp::create(builder, unpack.getLoc(), unpack.getType(), gather,
                             unpack.getAtAttr());
-    setUseGroup(view, block, true);
-  } else {
-    view->moveAfter(gather);
+    make(view);
   }
   return view;
 }
 
-Value BlockSlice::input(Value value, Operation *first) {
+Value BlockSlice::input(Value value, Operation *anchor) {
   if (auto unpack = value.getDefiningOp<UnpackOp>())
     if (auto gather = unpack.getBucket().getDefiningOp<AllGatherOp>();
         gather && gather.getUse() != useGroup(block, true))
-      return backwardView(unpack, gather, first);
+      return backwardView(unpack, gather, anchor);
   return value;
 }
 
-train::RecomputeOp BlockSlice::build(StringRef label, Operation *first) {
+/// What the region goes ahead of: no gather or view, which may come before it.
+Operation *BlockSlice::findAnchor(bool beforeAll) const {
+  if (beforeAll)
+    return *llvm::find_if_not(ops.backward,
+                              llvm::IsaPred<AllGatherOp, UnpackOp>);
+  Operation *anchor = nullptr;
+  for (Value value : needed)
+    for (Operation *user : value.getUsers())
+      if (isOfBackward(user) &&
+          (!anchor || ops.order.lookup(user) < ops.order.lookup(anchor)))
+        anchor = user;
+  return anchor;
+}
+
+train::RecomputeOp BlockSlice::build(StringRef label, bool beforeAll) {
+  Operation *anchor = findAnchor(beforeAll);
   SmallVector<Value> inputs;
   for (Value value : outside)
-    inputs.push_back(input(value, first));
+    inputs.push_back(input(value, anchor));
 
-  // After the gathers and views that were moved or made for it.
-  Operation *at = first;
-  for (Value value : inputs)
-    if (Operation *op = value.getDefiningOp();
-        op && op->getBlock() == at->getBlock() && !op->isBeforeInBlock(at))
-      at = op->getNextNode();
-  OpBuilder builder(at);
+  OpBuilder builder(anchor);
   auto region = train::RecomputeOp::create(
       builder,
       NameLoc::get(builder.getStringAttr(label), slice.front()->getLoc()),
       TypeRange(ValueRange(needed.getArrayRef())), inputs, label);
   setUseGroup(region, block, true);
+  ops.order[region] = ops.order.lookup(anchor);
 
   Block *body = builder.createBlock(&region.getBody());
   IRMapping mapping;
@@ -169,11 +195,9 @@ train::RecomputeOp BlockSlice::build(StringRef label, Operation *first) {
     yielded.push_back(mapping.lookup(value));
   train::YieldOp::create(builder, region.getLoc(), yielded);
 
-  llvm::SmallPtrSet<Operation *, 32> readers(ops.backward.begin(),
-                                             ops.backward.end());
   for (auto [value, again] : llvm::zip(needed, region.getResults()))
     Value(value).replaceUsesWithIf(again, [&](OpOperand &use) {
-      return readers.contains(use.getOwner());
+      return isOfBackward(use.getOwner()) && use.getOwner() != region;
     });
   return region;
 }

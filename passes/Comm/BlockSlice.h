@@ -20,6 +20,9 @@ struct BlockOps {
   /// What the backward could compute again, as isForwardOf() says.
   llvm::SmallVector<mlir::Operation *> forward;
   llvm::SmallVector<mlir::Operation *> backward;
+  /// Where each of them stands. What is moved or made ahead of an op of the
+  /// backward has the place of that op.
+  llvm::DenseMap<mlir::Operation *, unsigned> order;
   bool hasLoss = false;
 
   /// Whether the whole of it has been computed again by an earlier pass.
@@ -39,7 +42,7 @@ class BlockSlice {
 public:
   /// `repeats(value)` says of an operand of an op of the slice, a value of the
   /// block's forward, whether the slice computes it too; else it is an input.
-  BlockSlice(llvm::StringRef block, const BlockOps &ops,
+  BlockSlice(llvm::StringRef block, BlockOps &ops,
              llvm::SetVector<mlir::Value> needed,
              llvm::function_ref<bool(mlir::Value)> repeats);
 
@@ -51,18 +54,21 @@ public:
   int64_t getSaved() const { return freed - newlyKept; }
   int64_t getFlops() const { return flops; }
 
-  /// Computes the values again in a fenced region ahead of `first`, an op of
-  /// the backward, and lets the backward read those. Parameters come from the
-  /// gather of the backward.
-  train::RecomputeOp build(llvm::StringRef label, mlir::Operation *first);
+  /// Computes the values again in a fenced region ahead of the first op of the
+  /// backward that reads them, or of all of it, and lets the backward read
+  /// those. Parameters come from the gather of the backward.
+  train::RecomputeOp build(llvm::StringRef label, bool beforeAll);
 
 private:
-  mlir::Value input(mlir::Value value, mlir::Operation *first);
+  mlir::Operation *findAnchor(bool beforeAll) const;
+  mlir::Value input(mlir::Value value, mlir::Operation *anchor);
   mlir::Value backwardView(UnpackOp unpack, AllGatherOp forward,
-                           mlir::Operation *first);
+                           mlir::Operation *anchor);
+  bool isOfBackward(mlir::Operation *op) const;
+  void bringBefore(mlir::Operation *op, mlir::Operation *anchor);
 
   llvm::StringRef block;
-  const BlockOps &ops;
+  BlockOps &ops;
   llvm::SetVector<mlir::Value> needed;
   llvm::SmallVector<mlir::Operation *> slice;
   /// Values that enter the region, as the forward names them.

@@ -50,7 +50,7 @@ void RecomputeBlocks::runOnOperation() {
     }
     ++repeated;
     BlockSlice slice(block, ops, needed, [](Value) { return true; });
-    train::RecomputeOp region = slice.build(block, ops.backward.front());
+    train::RecomputeOp region = slice.build(block, /*beforeAll=*/true);
     remark::passed(region.getLoc(), commRemark("Recomputed")) << remark::add(
         "{0} keeps {1} bytes fewer until its backward, which "
         "repeats {2} ops of {3} flops",

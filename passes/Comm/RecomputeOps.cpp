@@ -17,8 +17,7 @@ namespace {
 struct RecomputeOps : comm::impl::RecomputeOpsPassBase<RecomputeOps> {
   using RecomputeOpsPassBase::RecomputeOpsPassBase;
   void runOnOperation() final;
-  void recompute(StringRef block, const BlockOps &ops,
-                 llvm::SetVector<Value> kept);
+  void recompute(StringRef block, BlockOps &ops, llvm::SetVector<Value> kept);
 };
 } // namespace
 
@@ -38,7 +37,7 @@ static bool isWorthIt(const BlockSlice &slice, const BlockSlice &whole) {
 
 /// Repeats op by op what is worth it. An op that is repeated is no longer at
 /// hand in the backward, so a later one that reads it repeats it as well.
-void RecomputeOps::recompute(StringRef block, const BlockOps &ops,
+void RecomputeOps::recompute(StringRef block, BlockOps &ops,
                              llvm::SetVector<Value> kept) {
   BlockSlice whole(block, ops, kept, [](Value) { return true; });
   auto isMissing = [](Value value) {
@@ -64,12 +63,7 @@ void RecomputeOps::recompute(StringRef block, const BlockOps &ops,
                             whole.getFlops());
       continue;
     }
-    Operation *first = *llvm::find_if(ops.backward, [&](Operation *reader) {
-      return llvm::any_of(reader->getOperands(), [&](Value operand) {
-        return needed.contains(operand);
-      });
-    });
-    train::RecomputeOp region = slice.build(label, first);
+    train::RecomputeOp region = slice.build(label, /*beforeAll=*/false);
     remark::passed(region.getLoc(), commRemark("OpRecomputed")) << remark::add(
         "{0} keeps {1} bytes fewer until its backward, which "
         "repeats {2} ops of {3} flops",

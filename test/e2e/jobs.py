@@ -28,6 +28,7 @@ ROOM = {
     "offload": "none",
     "ratio": None,
     "recompute": "none",
+    "keep": "none",
     "prefetch": 1,
 }
 
@@ -35,12 +36,17 @@ ROOM = {
 CHOICES = {
     "offload": ("none", "none", "cpu"),
     "ratio": (None, 0.5),
-    "recompute": ("none", "block"),
+    "recompute": ("none", "block", "selective", "block:1,selective:1"),
+    "keep": ("none", "all", 1),
     "prefetch": (1, 0, 2),
 }
 
 # Given as options; what is None or neutral is left out.
-OPTIONS = {"recompute": "--recompute", "prefetch": "--prefetch"}
+OPTIONS = {
+    "recompute": "--recompute",
+    "keep": "--keep-gathered",
+    "prefetch": "--prefetch",
+}
 
 PLAIN = {
     "model": None,
@@ -126,6 +132,9 @@ def choose_room(rng, job):
     # Below stage 3 DeepSpeed knows no part of the optimizer's state.
     if job["offload"] == "none" or job["stage"] < 3:
         job["ratio"] = None
+    # Nothing is gathered there.
+    if job["stage"] < 3:
+        job["keep"] = "none"
     return job
 
 

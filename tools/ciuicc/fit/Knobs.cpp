@@ -12,6 +12,8 @@ using tool::CompileOptions;
 
 /// Shares of the optimizer states that may be offloaded.
 static constexpr int kRatios = 8;
+/// Into how many shares blocks are divided, of which some are recomputed whole.
+static constexpr int64_t kBlockParts = 8;
 
 namespace {
 /// Collects the knobs of one job.
@@ -159,8 +161,20 @@ void Finder::addRecompute() {
   if (!runs("place"))
     return;
   Knob knob = start("recomputation", {"--recompute"}, {});
-  if (!job.resolved.job.room.recompute.any())
+  if (!job.resolved.job.room.recompute.any()) {
+    // Single ops everywhere, then ever more blocks as a whole.
+    add(knob, config::RecomputeSpec{0, config::kAllBlocks});
+    for (int64_t part = 1; part < kBlockParts; ++part)
+      if (int64_t whole = job.blocks * part / kBlockParts;
+          whole > job.blocks * (part - 1) / kBlockParts)
+        add(knob, config::RecomputeSpec{whole, config::kAllBlocks});
     add(knob, config::RecomputeSpec{config::kAllBlocks, 0});
+    unsigned last = knob.levels.size() - 1;
+    knob.probes = {1};
+    if (last > 2)
+      knob.probes.push_back((1 + last) / 2);
+    knob.probes.push_back(last);
+  }
   finish(std::move(knob));
 }
 
