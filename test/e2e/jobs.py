@@ -36,7 +36,7 @@ ROOM = {
 CHOICES = {
     "offload": ("none", "none", "cpu"),
     "ratio": (None, 0.5),
-    "recompute": ("none", "block", "selective", "block:1,selective:1"),
+    "recompute": ("none", "block", "block:1"),
     "keep": ("none", "all", 1),
     "prefetch": (1, 0, 2),
 }

@@ -146,9 +146,10 @@ class SameBits(ScratchCase):
             self.assertEqual(runs[1], runs[2], "run after run")
 
     # What makes room or gives it up, and changes no arithmetic, keeps the bits.
+    # (A norm that is computed again by itself may sum in another order.)
     def test_room_is_equal(self):
         data = layouts.write_data(self.scratch)
-        for devices, stage, precision in ((1, 0, "fp16"), (2, 3, None)):
+        for devices, stage, precision in ((1, 0, None), (2, 3, "bf16")):
             layout = {
                 **layouts.plain(),
                 "devices": devices,
@@ -159,8 +160,7 @@ class SameBits(ScratchCase):
                 self.scratch, layout, data, precision=precision
             )
             for change in (
-                {"recompute": "selective"},
-                {"recompute": "block:1,selective:1", "keep": 2},
+                {"recompute": "block:1", "keep": 2},
                 {"keep": "all", "offload": 0.3},
             ):
                 other = {**layout, **change}
