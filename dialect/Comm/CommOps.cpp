@@ -106,6 +106,10 @@ LogicalResult ChunkOp::verify() {
   return verifyShare(*this, getWhole(), getResult(), getAxis()); // (C1)
 }
 
+LogicalResult TransferOp::verify() {
+  return getUse() ? verifyUse(*this, *getUse()) : success(); // (C1)
+}
+
 /// Names the result after the axis it was gathered over: %dp_full, %tp_full.
 void AllGatherOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), (getAxis().getName() + "_full").str());

@@ -109,15 +109,31 @@ def Comm_ChunkOp : Comm_Op<"chunk", [Pure]> {
 def Comm_TransferOp : Comm_Op<"transfer", [Pure, SameOperandsAndResultType]> {
   let summary = "Moves a value between device and host memory.";
   let description = [{
+    `use` names the group of uses that a copy serves, as with `all_gather`:
+    copies of one value for different groups are different ops, so that the
+    value is not kept from one group to the other.
+
+    Constraints:
+    - (C1) `use` is not empty where it is given.
+
     Example:
 
     ```mlir
     %g_host = comm.transfer %g to host : tensor<512xf32>
+    %own = comm.transfer %chunk to device for "layers.3.bwd" : tensor<512xbf16>
     ```
   }];
-  let arguments = (ins Comm_Flat:$input, Train_SpaceAttr:$space);
+  let arguments = (ins Comm_Flat:$input, Train_SpaceAttr:$space,
+                       OptionalAttr<StrAttr>:$use);
   let results = (outs Comm_Flat:$result);
-  let assemblyFormat = "$input `to` `` $space attr-dict `:` type($input)";
+  let assemblyFormat = [{
+    $input `to` `` $space (`for` $use^)? attr-dict `:` type($input)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$input,
+                                 "::ciuic::train::Space":$space), [{
+    build($_builder, $_state, input, space, ::mlir::StringAttr());
+  }]>];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -137,6 +137,14 @@ LogicalResult SchedDialect::verifyOperationAttribute(Operation *op,
     return verifyTarget(op, attribute);
   if (attribute.getName() == kRatesAttr)
     return verifyRates(op, attribute);
+  if (attribute.getName() == kUseAttr) {
+    auto use = dyn_cast<StringAttr>(attribute.getValue());
+    if (!isa<TaskOp>(op) || !use || use.empty())
+      return op->emitOpError()
+             << "has " << attribute.getName() << " = " << attribute.getValue()
+             << ", expected a use-group on a task";
+    return success();
+  }
   constexpr int64_t mostRanks = 65536;
   bool isRanks = attribute.getName() == kRanksAttr;
   int64_t least = isRanks ? 1 : 0, most = isRanks ? mostRanks : INT64_MAX;

@@ -34,6 +34,10 @@ int64_t getDiskAlignment(mlir::Operation *op);
 inline constexpr llvm::StringLiteral kTargetAttr = "sched.target";
 bool isForCuda(mlir::Operation *op);
 
+/// The use-group that a copy serves, a string attribute on its task, such as
+/// "layers.3.bwd": copies for one group run ahead of their use together.
+inline constexpr llvm::StringLiteral kUseAttr = "sched.use";
+
 /// The GPUs that a module for CUDA is made for, a string attribute on the
 /// module: "sm_80,sm_90a".
 inline constexpr llvm::StringLiteral kArchitecturesAttr = "sched.architectures";

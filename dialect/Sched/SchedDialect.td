@@ -31,7 +31,8 @@ def Sched_Dialect : Dialect {
     the device tasks are made for, "cpu" (also if absent) or "cuda", then with
     `sched.architectures`, such as "sm_80,sm_90a". `sched.rates` is how fast
     the machine is that the plan is for, "f32=1.3e+13,memory=1.3e+12,..." (see
-    `dialect/Sched/Rates.h`); what it does not say is as usual for the target.
+    `dialect/Sched/Rates.h`); what it does not say is as usual for the target. A
+    copy that serves one use-group alone has its name as `sched.use`.
   }];
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;

@@ -98,7 +98,7 @@ struct ZeroSettings {
   int64_t persistenceThreshold = 100'000; ///< Stage 3: smaller stay whole.
   bool overlapComm = false;               ///< Default true at stage 3.
   OffloadSettings offloadOptimizer;
-  OffloadSettings offloadParam; ///< Read and warned about, not acted on.
+  OffloadSettings offloadParam; ///< None where the key has no effect.
   DiskSettings disk;
 };
 
@@ -146,6 +146,7 @@ struct Overrides {
   std::optional<double> epochs;                  ///< --epochs
   std::optional<int64_t> stage;                  ///< --zero-stage
   std::optional<OffloadDevice> offloadOptimizer; ///< --offload-optimizer
+  std::optional<OffloadDevice> offloadParam;     ///< --offload-param
   std::optional<double> offloadRatio;            ///< --offload-ratio
   std::optional<RecomputeSpec> recompute;        ///< --recompute
   std::optional<int64_t> keepGathered;           ///< --keep-gathered

@@ -129,6 +129,10 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
     rule.given = name(*over.offloadOptimizer);
     rule.option = "--offload-optimizer";
   }
+  if (std::string_view(key) == "offload_param" && over.offloadParam) {
+    rule.given = name(*over.offloadParam);
+    rule.option = "--offload-param";
+  }
   Settled<std::string> device = settle(section, {"device"}, rule);
 
   const Node *old = zero.node ? zero.node->find(oldKey) : nullptr;
@@ -266,15 +270,21 @@ void Resolver::resolveOffload(const Section &zero) {
     note("zero_optimization.offload_optimizer",
          "DeepSpeed offloads at stages 1 to 3 only; here stage 0 does too");
 
-  if (settings.offloadParam.device == OffloadDevice::None)
+  // The command line means what it says at every stage.
+  OffloadDevice &param = settings.offloadParam.device;
+  if (param == OffloadDevice::None || over.offloadParam)
     return;
   if (settings.stage != 3)
     warnIdle(place("offload_param"), "zero_optimization.offload_param",
              fmt::format("needs stage 3, found stage {}: without effect, as "
-                         "in DeepSpeed",
+                         "in DeepSpeed; --offload-param cpu acts at every "
+                         "stage",
                          settings.stage));
-  else
+  else if (param == OffloadDevice::Nvme)
     warnIdle(place("offload_param"), "zero_optimization.offload_param",
-             "known to DeepSpeed, not acted on here (parameter shards stay on "
-             "the device)");
+             "nvme is known to DeepSpeed, not acted on here (parameter shards "
+             "stay on the device; cpu keeps them in host memory)");
+  else
+    return;
+  param = OffloadDevice::None;
 }

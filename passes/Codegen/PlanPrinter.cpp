@@ -42,7 +42,7 @@ static std::string contentOf(BufferOp buffer, SymbolTable &symbols,
 
 /// What the transients that collectives and scratch stand for hold, by name.
 static llvm::DenseMap<StringAttr, StringRef>
-transientContents(ModuleOp module) {
+transientContents(ModuleOp module, const SymbolTable &symbols) {
   llvm::DenseMap<StringAttr, StringRef> contents;
   auto note = [&](Attribute view, StringRef holds) {
     contents[cast<ViewAttr>(view).getBuffer().getAttr()] = holds;
@@ -54,7 +54,12 @@ transientContents(ModuleOp module) {
       ArrayAttr views = task.getViews();
       if (views.size() < 2)
         continue;
-      if (task.getKind() == Kind::AllGather) {
+      // Parameters of the host are copied up as others are gathered.
+      auto source = symbols.lookup<BufferOp>(
+          cast<ViewAttr>(views[0]).getBuffer().getAttr());
+      bool copiesUp = task.getStream() == Stream::H2D &&
+                      task->hasAttr(kUseAttr) && source && source.getState();
+      if (task.getKind() == Kind::AllGather || copiesUp) {
         note(views[1], "gathered");
       } else if (task.getStream() == Stream::Disk) {
         // What is brought from a file, or what goes there.
@@ -170,7 +175,7 @@ json::Value codegen::memoryPlan(ModuleOp module) {
 
   llvm::DenseSet<StringAttr> scratch = scratchOf(module);
   json::Array buffers;
-  auto contents = transientContents(module);
+  auto contents = transientContents(module, symbols);
   for (auto buffer : module.getOps<BufferOp>()) {
     std::string holds = contentOf(buffer, symbols, scratch);
     if (buffer.getProgram())

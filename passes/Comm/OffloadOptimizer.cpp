@@ -48,6 +48,13 @@ static int64_t elementsOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
 
+/// Whether `op` writes a state that lives on the host.
+static bool writesOnHost(Operation *op, SymbolTable &symbols) {
+  auto write = dyn_cast<train::WriteOp>(op);
+  auto state = write ? symbols.lookup<StateOp>(write.getState()) : StateOp();
+  return state && state.getSpace() == Space::Host;
+}
+
 static Value transfer(OpBuilder &builder, Location loc, Value value,
                       Space space) {
   return TransferOp::create(builder, loc, value, space);
@@ -129,10 +136,18 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
     return update->emitOpError()
            << "updates what lies in no bucket; expected sharded IR";
 
-  // The most precise copy lives on the host: an f32 parameter gets one there.
+  // The most precise copy lives on the host: an f32 parameter gets one there,
+  // unless it lives there itself.
   Value value = update->getOperand(0);
   StateOp master = stateOf(value, symbols);
-  bool made = !master || master.getRole() != Role::Master;
+  auto copy = value.getDefiningOp<TransferOp>();
+  bool inPlace = copy && copy.getSpace() == Space::Device && !copy.getUse();
+  bool made = !inPlace && (!master || master.getRole() != Role::Master);
+  if (inPlace) {
+    update->setOperand(0, copy.getInput());
+    if (copy->use_empty())
+      copy.erase();
+  }
   if (made) {
     std::string name = (bucket + ".master").str();
     if (Operation *taken = symbols.lookup(name))
@@ -161,7 +176,8 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
           read.erase();
       }
   }
-  toHost(master);
+  if (master)
+    toHost(master);
 
   Value gradient = update->getOperand(1);
   update->setOperand(1, transfer(builder, loc, gradient, Space::Host));
@@ -171,13 +187,27 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
   builder.setInsertionPointAfter(update);
   Value next = update->getResult(0);
   int64_t upBytes = 0;
+  // What would go to the device and back is where it belongs.
+  auto stayOnHost = [](Value result) {
+    for (Operation *user : llvm::make_early_inc_range(result.getUsers()))
+      if (auto back = dyn_cast<TransferOp>(user);
+          back && back.getSpace() == Space::Host) {
+        back.getResult().replaceAllUsesWith(result);
+        back.erase();
+      }
+  };
+  stayOnHost(next);
   SmallVector<OpOperand *> onDevice;
   for (OpOperand &use : next.getUses()) {
     Operation *user = use.getOwner();
-    if (auto write = dyn_cast<train::WriteOp>(user);
-        write && write.getState() == master.getSymName())
+    if (writesOnHost(user, symbols))
       continue;
     if (auto narrow = dyn_cast<arith::TruncFOp>(user)) {
+      stayOnHost(narrow.getResult());
+      if (llvm::all_of(narrow->getUsers(), [&](Operation *reader) {
+            return writesOnHost(reader, symbols);
+          }))
+        continue;
       OpBuilder after(narrow);
       after.setInsertionPointAfter(narrow);
       Value moved = transfer(after, loc, narrow.getResult(), Space::Device);

@@ -186,6 +186,96 @@ def OffloadOptimizerPass
   let dependentDialects = ["::ciuic::comm::CommDialect"];
 }
 
+def OffloadParametersPass
+    : Pass<"ciuic-comm-offload-parameters", "::mlir::ModuleOp"> {
+  let summary = "Keeps parameters in host memory and copies them up for use.";
+  let description = [{
+    The storage of buckets moves to host memory. Each use-group copies what it
+    needs to the device, and then gathers it if ranks hold chunks:
+
+    ```mlir
+    %own = train.read @layers.0.param : tensor<128xbf16>
+    %fwd = comm.all_gather %own over <"dp" = 2> for "layers.0.fwd" : ...
+    ...
+    %bwd = comm.all_gather %own over <"dp" = 2> for "layers.0.bwd" : ...
+    ```
+
+    becomes
+
+    ```mlir
+    %own = train.read @layers.0.param : tensor<128xbf16>
+    %up = comm.transfer %own to device for "layers.0.fwd" : tensor<128xbf16>
+    %fwd = comm.all_gather %up over <"dp" = 2> for "layers.0.fwd" : ...
+    ...
+    %up_2 = comm.transfer %own to device for "layers.0.bwd" : tensor<128xbf16>
+    %bwd = comm.all_gather %up_2 over <"dp" = 2> for "layers.0.bwd" : ...
+    ```
+
+    where `@layers.0.param` has `space host`. Where a rank holds a bucket
+    whole, all of it is copied for each use-group, and unpacked there. The
+    copies are ordered ahead of their use when the program is scheduled.
+
+    `@apply_step` sends the new value to the host; where a parameter is its own
+    most precise copy, it is copied to the device for its update. An optimizer
+    that is offloaded as well (`ciuic-comm-offload-optimizer`, afterwards) has
+    no need of these copies and removes them.
+
+    Persistent buckets stay on the device, with a remark.
+
+    Requires: sharded IR; runs after recompute, which finds a block's gathers
+    by their chunk. Ensures: what `ciuic-verify-placed` checks.
+  }];
+  let dependentDialects = ["::ciuic::comm::CommDialect"];
+}
+
+def OffloadActivationsPass
+    : Pass<"ciuic-comm-offload-activations", "::mlir::ModuleOp"> {
+  let summary = "Keeps what a block needs for its backward in host memory.";
+  let description = [{
+    In `@micro_step`, the forward's values that a block's backward reads go to
+    the host as soon as they are there, and come back for that backward:
+
+    ```mlir
+    %h = train.linear %x, %w {train.block = "layers.0"} : ...
+    ...
+    %dw = train.matmul %dy transposed, %h {train.backward, train.block = "layers.0"} : ...
+    ```
+
+    becomes
+
+    ```mlir
+    %h = train.linear %x, %w {train.block = "layers.0"} : ...
+    %kept = comm.transfer %h to host for "layers.0.fwd" : ...
+    ...
+    %back = comm.transfer %kept to device for "layers.0.bwd" : ...
+    ...                                    // The backward of layers.1.
+    %dw = train.matmul %dy transposed, %back {train.backward, train.block = "layers.0"} : ...
+    ```
+
+    With recompute these are the inputs of what is computed again. A value
+    that the backwards of several blocks read goes down once and up for each.
+    Pointwise values without storage stay as they are: kernels compute them
+    where they need them. The block of the loss is left alone: its backward
+    follows its forward at once.
+
+    A copy up stands where it may start, and the program's schedule keeps it
+    from starting earlier: where the backward of the block `ahead` before
+    begins. So of a block only its neighbours' values are on the device with
+    its own.
+
+    Requires: differentiated IR, sharded or not; runs after recompute.
+    Ensures: what `ciuic-verify-placed` checks.
+  }];
+  let options = [
+    Option<"blocks", "blocks", "int64_t", /*default=*/"-1",
+           "Blocks, from the first, whose values go to the host; -1: all.">,
+    Option<"ahead", "ahead", "int64_t", /*default=*/"1",
+           "Blocks of the backward before its own with which a copy up may "
+           "start.">,
+  ];
+  let dependentDialects = ["::ciuic::comm::CommDialect"];
+}
+
 def RecomputeBlocksPass
     : Pass<"ciuic-comm-recompute-blocks", "::mlir::ModuleOp"> {
   let summary = "Computes a block's forward values again in its backward.";
@@ -322,9 +412,10 @@ def VerifyPlacedPass : Pass<"ciuic-verify-placed", "::mlir::ModuleOp"> {
     - what lies in files (`nvme`) is only brought to the host, and what goes
       there comes from the host;
     - collectives work on device memory, and so do all functions but
-      `@apply_step`;
-    - only master copies and moments live on the host, all those of a bucket
-      or none;
+      `@apply_step`, which read states of the host only to copy them to the
+      device;
+    - only parameters, master copies and moments of buckets live on the host,
+      of the last two all those of a bucket or none;
     - where a block is computed again, its backward reads nothing of its
       forward but what other blocks use too.
 

@@ -65,12 +65,15 @@ LogicalResult VerifyPlaced::verifyStates() {
   for (auto state : getOperation().getOps<StateOp>()) {
     Role role = state.getRole();
     bool ofOptimizer = role == Role::Master || role == Role::Moment;
-    if (state.getSpace() != Space::Device && !ofOptimizer)
+    bool isOffloadable =
+        ofOptimizer || (role == Role::Parameter && state.getOf() &&
+                        state.getSpace() == Space::Host);
+    if (state.getSpace() != Space::Device && !isOffloadable)
       return state.emitError()
              << stringifyRole(role) << " @" << state.getSymName() << " lives "
              << whereIs(state.getSpace())
-             << ", expected on the device: only master "
-                "copies and moments can be offloaded";
+             << ", expected on the device: only buckets' parameters (on the "
+                "host), master copies and moments can be offloaded";
     if (!ofOptimizer || !state.getOf())
       continue;
     StateOp other = first.try_emplace(*state.getOf(), state).first->second;
@@ -154,9 +157,11 @@ LogicalResult VerifyPlaced::verifyOp(Operation *op, bool applies) {
       !isa<train::ReadOp, train::WriteOp, TransferOp>(op))
     return op->emitOpError()
            << "works on nvme memory, expected comm.transfer to host before";
-  if (space != Space::Device && !applies)
-    return op->emitOpError() << "works on " << stringifySpace(space)
-                             << " memory outside of @" << train::kApplyStep;
+  if (space != Space::Device && !applies &&
+      !(space == Space::Host && isa<train::ReadOp, TransferOp>(op)))
+    return op->emitOpError()
+           << "works on " << stringifySpace(space) << " memory outside of @"
+           << train::kApplyStep << ", expected comm.transfer to device before";
   for (Value result : op->getResults())
     if (!isScalar(result))
       spaces[result] = space;

@@ -268,8 +268,8 @@ LogicalResult VerifySharded::verifyAccess(Operation *op) {
 }
 
 Declared *VerifySharded::bucketOf(Value value) {
-  while (auto gather = value.getDefiningOp<AllGatherOp>())
-    value = gather.getInput();
+  while (isa_and_nonnull<AllGatherOp, TransferOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   auto read = value.getDefiningOp<train::ReadOp>();
   StateOp state = read ? states.lookup(read.getState()) : StateOp();
   if (!state || !state.getOf())

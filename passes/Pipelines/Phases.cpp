@@ -29,8 +29,6 @@ static void buildShard(OpPassManager &pm, const PhaseOptions &options) {
 }
 
 static void buildPlace(OpPassManager &pm, const PhaseOptions &options) {
-  if (options.offload)
-    pm.addPass(comm::createOffloadOptimizerPass(options.offloadOptimizer));
   // Whole blocks first: single ops are of those that are left.
   if (options.recomputeBlocks.count != 0)
     pm.addPass(comm::createRecomputeBlocksPass(options.recomputeBlocks));
@@ -39,6 +37,14 @@ static void buildPlace(OpPassManager &pm, const PhaseOptions &options) {
   // Recompute asks for the backward's gathers, which may then be the forward's.
   if (options.keepGathered.count != 0)
     pm.addPass(comm::createKeepGatheredPass(options.keepGathered));
+  // Once it is known what is gathered for which use, and before the optimizer,
+  // which may then leave parameters where they are.
+  if (options.offloadParameters)
+    pm.addPass(comm::createOffloadParametersPass());
+  if (options.offload)
+    pm.addPass(comm::createOffloadOptimizerPass(options.offloadOptimizer));
+  if (options.offloadActivations.blocks != 0)
+    pm.addPass(comm::createOffloadActivationsPass(options.offloadActivations));
   // Whatever recompute made useless goes before it is given a task.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -68,7 +74,7 @@ ArrayRef<Phase> ciuic::getPhases() {
        "each op matches its type signature", buildPrecision},
       {"shard", "lays states out in buckets and shares them between ranks",
        "shards times ranks are the whole, in one collective order", buildShard},
-      {"place", "offloads optimizer states and recomputes activations",
+      {"place", "offloads states and recomputes activations",
        "every state and bucket has a memory space", buildPlace},
       {"schedule", "lowers to tasks on streams, ordered by events",
        "no two tasks touch one byte unordered", buildSchedule},

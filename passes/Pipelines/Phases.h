@@ -22,12 +22,14 @@ struct PhaseOptions {
   train::AppendOptimizerPassOptions optimizer;
   train::LowerPrecisionPassOptions precision;
   comm::ShardStatesPassOptions shard;
-  bool offload = false;
+  bool offload = false;           ///< The optimizer's states.
+  bool offloadParameters = false; ///< Those of buckets that are gathered.
   comm::OffloadOptimizerPassOptions offloadOptimizer;
   /// Of no block unless asked for.
   comm::RecomputeBlocksPassOptions recomputeBlocks{0};
   comm::RecomputeOpsPassOptions recomputeOps{0};
   comm::KeepGatheredPassOptions keepGathered{0};
+  comm::OffloadActivationsPassOptions offloadActivations{0};
   sched::LowerToSchedPassOptions lower;
   sched::OrderTasksPassOptions order;
   sched::AllocateBuffersPassOptions allocate;

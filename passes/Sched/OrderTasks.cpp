@@ -14,11 +14,13 @@ using namespace mlir;
 
 namespace {
 
-/// One transfer on a stream of its own and the buffer it fills or drains.
+/// Transfers on a stream of their own for one use, and the buffers they fill or
+/// drain.
 struct Transfer {
-  unsigned task;
-  unsigned edge; ///< First task that uses what it fills; or that fills it.
-  unsigned lastUse;
+  unsigned task;    ///< The first of them, and
+  unsigned last;    ///< the last, in program order.
+  unsigned edge;    ///< First task that uses what they fill; or that fills it.
+  unsigned lastUse; ///< Of what they fill.
 };
 
 struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
@@ -95,42 +97,92 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     return cast<ViewAttr>(task.getViews()[view]).getBuffer().getAttr();
   }
 
-  /// Gathers and copies to the host fill a buffer ahead of its use.
+  /// What transfers of a stream are counted with: copies for uses apart from
+  /// others, those of states apart from those of what a program computes.
+  static unsigned classOf(SymbolTable &symbols, TaskOp task) {
+    if (!task->hasAttr(kUseAttr))
+      return 0;
+    return isTransient(symbols, bufferOf(task, 0)) ? 2 : 1;
+  }
+  static constexpr unsigned classes = 3;
+
+  /// The transfers of `stream` of a class; those for one use are one. `find`
+  /// says of a task's number what it fills or drains, if it counts.
+  template <typename Fn>
+  SmallVector<Transfer> collect(TaskOrder &tasks, SymbolTable &symbols,
+                                Stream stream, unsigned ofClass, Fn find) {
+    SmallVector<Transfer> found;
+    StringAttr lastUse;
+    for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
+      TaskOp op = task;
+      if (op.getStream() != stream || !moves(op) ||
+          classOf(symbols, op) != ofClass)
+        continue;
+      std::optional<Transfer> one = find(static_cast<unsigned>(number), op);
+      if (!one)
+        continue;
+      auto use = op->getAttrOfType<StringAttr>(kUseAttr);
+      if (use && use == lastUse) {
+        Transfer &all = found.back();
+        all.last = one->last;
+        all.edge = std::min(all.edge, one->edge);
+        all.lastUse = std::max(all.lastUse, one->lastUse);
+      } else {
+        found.push_back(*one);
+      }
+      lastUse = use;
+    }
+    return found;
+  }
+
+  /// Gathers and copies fill a buffer ahead of its use.
   void throttleFills(TaskOrder &tasks, SymbolTable &symbols,
                      SmallVector<SmallVector<unsigned, 2>> &throttles) {
-    for (Stream stream : {Stream::Gather, Stream::D2H}) {
-      SmallVector<Transfer> fills;
-      for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
-        TaskOp op = task;
-        // A scalar that the host reads all along holds back no bucket.
-        if (op.getStream() != stream || !moves(op) || fillsScalar(op) ||
-            !isTransient(symbols, bufferOf(op, 1)))
+    auto find = [&](unsigned number, TaskOp op) -> std::optional<Transfer> {
+      // A scalar that the host reads all along holds back no bucket. What the
+      // host computes and sends up is held back by what drains it there.
+      if (fillsScalar(op) || !isTransient(symbols, bufferOf(op, 1)) ||
+          (op.getStream() == Stream::H2D && !op->hasAttr(kUseAttr) &&
+           isTransient(symbols, bufferOf(op, 0))))
+        return std::nullopt;
+      Transfer fill{number, number, 0, 0};
+      for (const Touch &touch : tasks.touches().find(bufferOf(op, 1))->second) {
+        if (touch.task <= number)
           continue;
-        Transfer fill{static_cast<unsigned>(number), 0, 0};
-        for (const Touch &touch :
-             tasks.touches().find(bufferOf(op, 1))->second) {
-          if (touch.task <= number)
-            continue;
-          fill.edge = fill.edge ? fill.edge : touch.task;
-          fill.lastUse = touch.task;
+        fill.edge = fill.edge ? fill.edge : touch.task;
+        fill.lastUse = touch.task;
+      }
+      return fill.edge ? std::optional(fill) : std::nullopt;
+    };
+    for (Stream stream : {Stream::Gather, Stream::D2H, Stream::H2D})
+      for (unsigned of = 0; of < classes; ++of)
+        throttleFills(tasks, collect(tasks, symbols, stream, of, find),
+                      throttles);
+    // What a program kept on the host comes back where it says, no earlier.
+    for (const Transfer &fill :
+         collect(tasks, symbols, Stream::H2D, /*ofClass=*/2, find))
+      for (unsigned earlier = fill.task; earlier-- > 0;)
+        if (tasks.streamOf(earlier) == unsigned(Stream::Compute)) {
+          throttles[fill.task].push_back(earlier);
+          break;
         }
-        if (fill.edge)
-          fills.push_back(fill);
-      }
-      int64_t ahead = prefetch;
-      for (auto [k, fill] : llvm::enumerate(fills)) {
-        // Until the bucket `ahead` before this one is first used, i.e. until
-        // the task before that use on its stream is done.
-        if (static_cast<int64_t>(k) >= ahead)
-          if (int64_t start = taskBefore(tasks, fills[k - ahead].edge);
-              start >= 0 && start < fill.task)
-            throttles[fill.task].push_back(start);
-        // And until the one before that is used up, so that no more than
-        // ahead + 1 are held.
-        if (static_cast<int64_t>(k) > ahead &&
-            fills[k - ahead - 1].lastUse < fill.task)
-          throttles[fill.task].push_back(fills[k - ahead - 1].lastUse);
-      }
+  }
+
+  void throttleFills(TaskOrder &tasks, ArrayRef<Transfer> fills,
+                     SmallVector<SmallVector<unsigned, 2>> &throttles) {
+    int64_t ahead = prefetch;
+    for (auto [k, fill] : llvm::enumerate(fills)) {
+      // Until the bucket `ahead` before this one is first used, i.e. until
+      // the task before that use on its stream is done.
+      if (static_cast<int64_t>(k) >= ahead)
+        if (int64_t start = taskBefore(tasks, fills[k - ahead].edge);
+            start >= 0 && start < fill.task)
+          throttles[fill.task].push_back(start);
+      // And until the one before that is used up, so that no more than
+      // ahead + 1 are held.
+      if (static_cast<int64_t>(k) > ahead &&
+          fills[k - ahead - 1].lastUse < fill.task)
+        throttles[fill.task].push_back(fills[k - ahead - 1].lastUse);
     }
   }
 
@@ -172,25 +224,25 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     return -1;
   }
 
-  /// Reductions, gathers of updates and copies to the device drain a buffer.
+  /// Reductions, gathers of updates and copies drain a buffer.
   void throttleDrains(TaskOrder &tasks, SymbolTable &symbols,
                       SmallVector<SmallVector<unsigned, 2>> &throttles) {
-    for (Stream stream : {Stream::Gather, Stream::Reduce, Stream::H2D}) {
-      SmallVector<Transfer> drains;
-      for (auto [number, task] : llvm::enumerate(tasks.tasks())) {
-        TaskOp op = task;
-        if (op.getStream() != stream || !moves(op) ||
-            !isTransient(symbols, bufferOf(op, 0)))
-          continue;
-        const Touch &first =
-            tasks.touches().find(bufferOf(op, 0))->second.front();
-        if (first.task < number)
-          drains.push_back({static_cast<unsigned>(number), first.task, 0});
+    auto find = [&](unsigned number, TaskOp op) -> std::optional<Transfer> {
+      if (!isTransient(symbols, bufferOf(op, 0)))
+        return std::nullopt;
+      unsigned first =
+          tasks.touches().find(bufferOf(op, 0))->second.front().task;
+      return first < number ? std::optional(Transfer{number, number, first, 0})
+                            : std::nullopt;
+    };
+    for (Stream stream :
+         {Stream::Gather, Stream::Reduce, Stream::H2D, Stream::D2H})
+      for (unsigned of = 0; of < classes; ++of) {
+        auto drains = collect(tasks, symbols, stream, of, find);
+        for (size_t k = depth; k < drains.size(); ++k)
+          if (drains[k - depth].last < drains[k].edge)
+            throttles[drains[k].edge].push_back(drains[k - depth].last);
       }
-      for (size_t k = depth; k < drains.size(); ++k)
-        if (drains[k - depth].task < drains[k].edge)
-          throttles[drains[k].edge].push_back(drains[k - depth].task);
-    }
   }
 };
 } // namespace

@@ -20,12 +20,17 @@ def OrderTasksPass : Pass<"ciuic-sched-order-tasks", "::mlir::ModuleOp"> {
 
     Work on the other streams is kept from running too far ahead, so that its
     buffers can be reused:
-    - A gather (or copy to the host) starts when the bucket `prefetch` before it
-      is first used. 0: only when it is needed itself.
+    - A gather (or copy of a state, or for a use-group) starts when the bucket
+      `prefetch` before it is first used. 0: only when it is needed itself. So
+      does a copy to the host.
+    - The buffer of a reduction (or copy of a computed value) is filled only
+      when the one `depth` before it is done.
+    - A copy of an activation back to the device starts when the tasks before
+      it on `compute` are done.
     - What is read from files is read when all that was read before it, and is
       used up before it in program order, is used up.
-    - The buffer of a reduction (or copy to the device) is filled only when the
-      one `depth` before it is done.
+    - Copies for one use-group count as one, those of states and of activations
+      apart.
 
     Requires: tasks in program order. Ensures: no two tasks touch the same
     bytes unordered, one of them writing.

@@ -95,10 +95,22 @@ LogicalResult ProgramLowering::lowerCommOp(Operation *op) {
         if (failed(inParts) || *inParts)
           return failure(failed(inParts));
         bool toHost = transfer.getSpace() == train::Space::Host;
+        std::string whole = toHost ? ".to_host" : ".to_device", hint;
+        // Copies for uses are named for them, as gathers are.
+        if (std::optional<StringRef> use = transfer.getUse()) {
+          hint = nameOf(op);
+          if (StringRef(hint).starts_with(*use))
+            hint = use->str();
+          hint += whole;
+          whole = hint;
+        }
         TaskOp copy =
             task(op, Kind::Copy, toHost ? Stream::D2H : Stream::H2D,
-                 {read(transfer.getInput()), write(transfer.getResult())}, {},
-                 {}, toHost ? ".to_host" : ".to_device");
+                 {read(transfer.getInput()),
+                  makePlace(transfer.getResult(), hint).view(Access::Write)},
+                 {}, {}, whole);
+        if (transfer.getUse())
+          copy->setAttr(kUseAttr, transfer.getUseAttr());
         followSkip(copy, transfer.getInput(), transfer.getResult());
         return success();
       })

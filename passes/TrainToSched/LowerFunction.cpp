@@ -434,6 +434,9 @@ LogicalResult ProgramLowering::run() {
                           arith::ConstantOp, train::WriteOp>(op);
     if (isa<comm::UnpackOp, comm::ChunkOp>(op))
       makesTask = !placeOf(op.getOperand(0)); // A view of one of the group.
+    // A copy for uses is ordered by what it waits for, not by where it stands.
+    if (auto copy = dyn_cast<comm::TransferOp>(op); copy && copy.getUse())
+      makesTask = !placeOf(copy.getInput());
     if (auto norm = dyn_cast<train::RMSNormOp>(op);
         norm && !waiting && joinsBefore(group, norm.getX(), {norm.getX()})) {
       if (failed(lowerRMSNorm(norm, group)))

@@ -17,15 +17,19 @@ LogicalResult ProgramLowering::lowerOptimizer(
   Arena arena = onHost.contains(op->getResult(0)) ? Arena::Host : Arena::Device;
   for (auto [i, value] : llvm::enumerate(inPlace)) {
     Place place = placeOf(value);
-    auto root = rootOf(value).getDefiningOp<train::ReadOp>();
-    if (!root)
+    if (auto root = rootOf(value).getDefiningOp<train::ReadOp>()) {
+      auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
+          root, root.getStateAttr());
+      if (!isLastReader(state, op))
+        return op->emitOpError() << "cannot update operand " << i
+                                 << " in place: it is read later";
+    } else if (auto copy = value.getDefiningOp<comm::TransferOp>();
+               !copy || !copy->hasOneUse()) {
+      // A copy of a state that lives elsewhere may change, too.
       return op->emitOpError()
-             << "cannot update operand " << i << " in place: it is no state";
-    auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-        root, root.getStateAttr());
-    if (!isLastReader(state, op))
-      return op->emitOpError()
-             << "cannot update operand " << i << " in place: it is read later";
+             << "cannot update operand " << i
+             << " in place: it is neither a state nor a copy of its own";
+    }
     places[op->getResult(i)] = place;
     views.push_back(place.view(Access::Update));
     if (i == 0)

@@ -49,6 +49,8 @@ IN_FILES = {
         "nvme_path": tempfile.gettempdir(),
     },
 }
+# Parameters and activations wait in host memory.
+MOVED = ("--offload-param", "cpu", "--offload-activations", "all")
 # The first steps overflow, then the scale fits.
 OVERFLOWING = {"enabled": True, "initial_scale_power": 19, "hysteresis": 1}
 
@@ -89,7 +91,7 @@ JOBS = {
             "zero": OFFLOADED,
             "gradient_accumulation_steps": 2,
         },
-        ("--recompute", "block"),
+        ("--recompute", "block", *MOVED),
         steps=4,
         tolerance=2e-3,
     ),
@@ -113,7 +115,7 @@ JOBS = {
         "tiny-llama", 2, 4, {"stage": 1, "zero": IN_FILES}
     ),
     "Qwen2, stage 3, fp32": Job(
-        "tiny-qwen2", 8, 8, {"stage": 3, "zero": SHARDED}
+        "tiny-qwen2", 8, 8, {"stage": 3, "zero": SHARDED}, MOVED
     ),
 }
 SHARED = "stage 3, fp16 with overflow, offload, recompute, accumulation"

@@ -24,6 +24,7 @@ SHARDED = {
     "zero": {
         "stage3_param_persistence_threshold": 0,
         "offload_optimizer": {"device": "cpu"},
+        "offload_param": {"device": "cpu"},
     },
 }
 

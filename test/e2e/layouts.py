@@ -25,6 +25,8 @@ CHOICES = {
     "devices": (1, 2, 4, 8),
     "stage": (0, 1, 2, 3),
     "offload": (False, True, 0.4),  # A share of the optimizer's states.
+    "param": ("none", "cpu"),  # Where parameters live between uses.
+    "activations": ("none", "all", 1),
     "accumulation": (1, 2, 4),
     "recompute": ("none", "block", "block:1,selective"),
     "keep": ("none", "all", 1),  # Gathers that serve the backward, too.
@@ -107,6 +109,8 @@ def compile_layout(folder, layout, precision=None, **changes):
         *("--devices", layout["devices"], "--seq-len", LENGTH),
         *("--recompute", layout["recompute"], *share),
         *("--keep-gathered", layout["keep"]),
+        *("--offload-param", layout["param"]),
+        *("--offload-activations", layout["activations"]),
         *("--prefetch", layout["prefetch"], "-o", bundle),
     )
     return bundle

@@ -149,7 +149,20 @@ class SameBits(ScratchCase):
     # (A norm that is computed again by itself may sum in another order.)
     def test_room_is_equal(self):
         data = layouts.write_data(self.scratch)
-        for devices, stage, precision in ((1, 0, None), (2, 3, "bf16")):
+        moved = {"param": "cpu", "activations": "all"}
+        for devices, stage, precision, changes in (
+            (1, 0, None, [{"recompute": "block:1", "keep": 2}, moved]),
+            (
+                2,
+                3,
+                "bf16",
+                [
+                    {"keep": "all", "offload": 0.3},
+                    {"recompute": "block", **moved},
+                    {"keep": 1, "offload": True, **moved},
+                ],
+            ),
+        ):
             layout = {
                 **layouts.plain(),
                 "devices": devices,
@@ -159,10 +172,7 @@ class SameBits(ScratchCase):
             kept = layouts.losses_in(
                 self.scratch, layout, data, precision=precision
             )
-            for change in (
-                {"recompute": "block:1", "keep": 2},
-                {"keep": "all", "offload": 0.3},
-            ):
+            for change in changes:
                 other = {**layout, **change}
                 with self.subTest(layouts.describe(other)):
                     self.assertEqual(

@@ -107,6 +107,59 @@ class Memory(ScratchCase):
         # Master weights and two moments of half the parameters each.
         self.assertGreaterEqual(host, 3 * 4 * 125_760 / 2)
 
+    # Parameters move to the host, all but what is copied up at once; an
+    # optimizer that is there too needs no copy of its own.
+    def test_parameter_offload_saves(self):
+        sharded = {"stage3_param_persistence_threshold": 0}
+        config = ds_config(8, 3, zero=sharded)
+        moved = ("--devices", 2, "--offload-param", "cpu")
+        with_, host = self.measure("moved", config, *moved)
+        without, _ = self.measure("kept", config, "--devices", 2)
+        chunk = 4 * 125_760 / 2
+        self.assertGreaterEqual(host, chunk)
+        self.assertLess(host, 1.1 * chunk)
+        self.assertLess(with_, without - 0.4 * chunk)
+        both = ds_config(8, 3, zero={**sharded, **OFFLOAD})
+        _, host = self.measure("both", both, *moved)
+        self.assertLess(host, 3.5 * chunk + self.largest_on_host("both"))
+
+    def largest_on_host(self, name):
+        """Bytes of the gradients that are on the host at once, at most."""
+        return sum(
+            buffer["bytes"]
+            for buffer in self.plan_of(self.path(name))["buffers"]
+            if buffer["arena"] == "host" and "program" in buffer
+        )
+
+    # Activations wait on the host: the more blocks, the less of the device.
+    # With recompute a block's input is all that it keeps.
+    def test_activation_offload_saves(self):
+        bytes_ = [
+            self.measure(
+                f"{blocks}", ds_config(8), "--offload-activations", blocks
+            )
+            for blocks in ("none", 1, "all")
+        ]
+        devices, hosts = zip(*bytes_)
+        self.assertEqual(hosts[0], 0)
+        self.assertEqual(sorted(hosts), list(hosts))
+        self.assertGreater(hosts[2], hosts[1])
+        self.assertEqual(sorted(devices, reverse=True), list(devices))
+        self.assertLess(devices[2], devices[0])
+        recomputed, host = self.measure(
+            "again", ds_config(8), "--offload-activations", "all",
+            *("--recompute", "block"),
+        )
+        self.assertLess(recomputed, devices[2])
+        # 8 sequences of 64 tokens of 64 numbers, for each layer.
+        layers = json.loads(
+            (MODELS / "tiny-llama" / "config.json").read_text()
+        )
+        self.assertEqual(
+            host,
+            layers["num_hidden_layers"] * 8 * 64 * layers["hidden_size"] * 4,
+        )
+
     # Recomputing blocks saves activations.
     def test_recompute_saves(self):
         all_, _ = self.measure("all", ds_config(8))

@@ -219,7 +219,10 @@ class Processes(ScratchCase):
                     "gradient_accumulation_steps": 2,
                     "zero": {"stage3_param_persistence_threshold": 0},
                 },
-                ("--recompute", "block"),
+                (
+                    *("--recompute", "block", "--offload-param", "cpu"),
+                    *("--offload-activations", "all"),
+                ),
             ),
         ):
             with self.subTest(f"stage {stage} {changes} {options}"):

@@ -27,6 +27,7 @@ LENGTH = ("--seq-len", 32)
 OFFLOADED = {
     "stage3_param_persistence_threshold": 0,
     "offload_optimizer": {"device": "cpu"},
+    "offload_param": {"device": "cpu"},
 }
 SHARDED = {
     "stage": 3,

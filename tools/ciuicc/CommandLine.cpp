@@ -19,7 +19,8 @@ struct Settings {
   CompileOptions compile;
   TrainSettings training;
   std::string deviceMemory, hostMemory, nvmeSpace, nvmeBuffer, precision,
-      machine, offloadOptimizer, recompute, keepGathered;
+      machine, offloadOptimizer, offloadParam, offloadActivations, recompute,
+      keepGathered;
   std::optional<int64_t> devices;
   InspectOptions inspect;
   std::string checkpoint, exportFolder, bundle, reportFile;
@@ -74,6 +75,11 @@ void addOverrides(CLI::App &app, Settings &s) {
     app.add_option("--nvme-path", o.nvmePath,
                    "Folder for the files of --offload-optimizer nvme")
         ->group(group);
+  app.add_option("--offload-param", s.offloadParam,
+                 "Where parameters live between uses: none is the device, cpu "
+                 "host memory, from which they are copied ahead of each use")
+      ->check(CLI::IsMember({"none", "cpu"}))
+      ->group(group);
   app.add_option("--lr", o.lr, "Learning rate")->group(group);
   app.add_option("--beta1", o.beta1, "Adam's first beta")->group(group);
   app.add_option("--beta2", o.beta2, "Adam's second beta")->group(group);
@@ -107,6 +113,11 @@ void addRoom(CLI::App &app, Settings &s) {
   app.add_option("--keep-gathered", s.keepGathered,
                  "Blocks, counted from the last, whose backward uses the "
                  "parameters that their forward gathered: none, all or N")
+      ->check(readsAs(config::parseBlocks))
+      ->group(group);
+  app.add_option("--offload-activations", s.offloadActivations,
+                 "First blocks whose kept activations wait for the backward in "
+                 "host memory: none, all or a number")
       ->check(readsAs(config::parseBlocks))
       ->group(group);
 }
@@ -200,6 +211,12 @@ bool finishCompile(Settings &s) {
     o.recompute = *config::parseRecompute(s.recompute);
   if (!s.keepGathered.empty())
     o.keepGathered = *config::parseBlocks(s.keepGathered);
+  if (!s.offloadActivations.empty())
+    o.offloadActivations = *config::parseBlocks(s.offloadActivations);
+  if (s.offloadParam == "none")
+    o.offloadParam = config::OffloadDevice::None;
+  else if (s.offloadParam == "cpu")
+    o.offloadParam = config::OffloadDevice::Cpu;
   return takeBytes("--device-memory", s.deviceMemory, s.compile.deviceMemory) &&
          takeBytes("--host-memory", s.hostMemory, s.compile.hostMemory) &&
          takeBytes("--nvme-space", s.nvmeSpace, s.compile.nvmeSpace) &&

@@ -113,10 +113,14 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
   phases.recomputeBlocks.count = job.room.recompute.whole;
   phases.recomputeOps.count = job.room.recompute.selective;
   phases.keepGathered.count = job.room.keepGathered;
+  phases.offloadParameters =
+      job.zero.offloadParam.device == config::OffloadDevice::Cpu;
+  phases.offloadActivations.blocks = job.room.offloadActivations;
   phases.lower.target = options.target;
   phases.lower.architectures = architecturesOf(options);
   phases.order.prefetch =
       job.zero.prefetchBucketSize == 0 ? 0 : options.prefetch;
+  phases.offloadActivations.ahead = phases.order.prefetch;
   phases.allocate.deviceLimit = options.deviceMemory;
   phases.allocate.hostLimit = options.hostMemory;
   phases.allocate.nvmeLimit = options.nvmeSpace;

@@ -41,3 +41,17 @@ func.func @recompute(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) 
   // CHECK: return %[[Y]], %[[AGAIN]]
   return %y, %again : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// Copies for two use-groups stay two, and one back to where a value came from
+// is no copy of the value: it would stay where it was.
+
+// CHECK-LABEL: @copies
+func.func @copies(%x: tensor<128xf32>) -> (tensor<128xf32>, tensor<128xf32>) {
+  // CHECK: %[[DOWN:.+]] = comm.transfer %{{.+}} to host for "layers.0.fwd"
+  %down = comm.transfer %x to host for "layers.0.fwd" : tensor<128xf32>
+  // CHECK: comm.transfer %[[DOWN]] to device for "layers.0.bwd"
+  %up = comm.transfer %down to device for "layers.0.bwd" : tensor<128xf32>
+  // CHECK: comm.transfer %[[DOWN]] to device for "layers.1.bwd"
+  %other = comm.transfer %down to device for "layers.1.bwd" : tensor<128xf32>
+  return %up, %other : tensor<128xf32>, tensor<128xf32>
+}

@@ -50,6 +50,8 @@ module @ops {
     %host = comm.transfer %mean to host : tensor<256xf32>
     // CHECK: comm.transfer %[[HOST]] to device : tensor<256xf32>
     %back = comm.transfer %host to device : tensor<256xf32>
+    // CHECK: comm.transfer %[[HOST]] to device for "layers.0.bwd" : tensor<256xf32>
+    %again = comm.transfer %host to device for "layers.0.bwd" : tensor<256xf32>
     return %all : tensor<f64>
   }
 }

@@ -180,3 +180,12 @@ func.func @reduce_use(%x: tensor<f32>) {
   %sum = comm.all_reduce sum %x over <"dp" = 2> for "" : tensor<f32>
   return
 }
+
+// -----
+
+// (C1) of transfer: a use-group has a name.
+func.func @no_use(%x: tensor<128xf32>) {
+  // expected-error @+1 {{names no use-group, expected for "..."}}
+  %up = comm.transfer %x to device for "" : tensor<128xf32>
+  return
+}

@@ -318,3 +318,12 @@ sched.program @p {
   // expected-error @+1 {{of kind cross_entropy_with_grad has 5 views, 0 ints and 0 reals, expected 6, 0, and 0}}
   %0 = sched.task cross_entropy_with_grad "loss" on compute [#sched.view<read @b [0] : tensor<f32>>, #sched.view<read @b [0] : tensor<f32>>, #sched.view<read @b [0] : tensor<f32>>, #sched.view<read @b [0] : tensor<f32>>, #sched.view<write @b [0] : tensor<f32>>]
 }
+
+// -----
+
+// A use-group is a name.
+sched.buffer @b 64 bytes in device
+sched.program @p {
+  // expected-error @+1 {{has "sched.use" = "", expected a use-group on a task}}
+  %0 = sched.task zero "z" on compute [#sched.view<write @b [0] : tensor<4xf32>>] {sched.use = ""}
+}

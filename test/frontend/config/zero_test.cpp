@@ -179,15 +179,39 @@ TEST(Zero, RatioNeedsStageThree) {
                   "a number from 0 to 1"));
 }
 
-// Parameter offload is known and not acted on, below stage 3 nowhere.
-TEST(Zero, OffloadParamWarns) {
+// Parameter offload acts at stage 3 and, as in DeepSpeed, only there; nvme is
+// known and does not act.
+TEST(Zero, OffloadParam) {
   std::string offload = ", \"offload_param\": {\"device\": \"cpu\"}";
-  EXPECT_TRUE(has(lines(accepted(zero("\"stage\": 3" + offload)).warnings),
-                  "not acted on here"));
-  EXPECT_TRUE(has(lines(accepted(zero("\"stage\": 2" + offload)).warnings),
-                  "needs stage 3, found stage 2"));
-  EXPECT_TRUE(has(refused(zero("\"stage\": 3" + offload), {}, true),
-                  "not acted on here"));
+  ResolvedConfig three = accepted(zero("\"stage\": 3" + offload));
+  EXPECT_EQ(three.job.zero.offloadParam.device, OffloadDevice::Cpu);
+  EXPECT_FALSE(has(lines(three.warnings), "offload_param"));
+  ResolvedConfig two = accepted(zero("\"stage\": 2" + offload));
+  EXPECT_EQ(two.job.zero.offloadParam.device, OffloadDevice::None);
+  EXPECT_TRUE(has(lines(two.warnings), "needs stage 3, found stage 2"));
+  EXPECT_TRUE(
+      has(refused(zero("\"stage\": 2" + offload), {}, true), "needs stage 3"));
+  ResolvedConfig disk =
+      accepted(zero("\"stage\": 3, \"offload_param\": {\"device\": \"nvme\"}"));
+  EXPECT_EQ(disk.job.zero.offloadParam.device, OffloadDevice::None);
+  EXPECT_TRUE(has(lines(disk.warnings), "not acted on here"));
+}
+
+// The command line's parameter offload fills a missing key, acts at every
+// stage and contradicts no key.
+TEST(Zero, OffloadParamOnCommandLine) {
+  Overrides cpu, none;
+  cpu.offloadParam = OffloadDevice::Cpu;
+  none.offloadParam = OffloadDevice::None;
+  for (const char *stage : {"\"stage\": 0", "\"stage\": 3"}) {
+    ResolvedConfig config = accepted(zero(stage), cpu);
+    EXPECT_EQ(config.job.zero.offloadParam.device, OffloadDevice::Cpu);
+    EXPECT_FALSE(has(lines(config.warnings), "offload_param"));
+  }
+  std::string file = "\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}";
+  EXPECT_TRUE(has(refused(zero(file), none), "--offload-param \"none\""));
+  EXPECT_EQ(accepted(zero(file), cpu).job.zero.offloadParam.device,
+            OffloadDevice::Cpu);
 }
 
 // The old switches, and that they exclude what replaced them.

@@ -1,9 +1,17 @@
 // RUN: ciuic-opt %s --split-input-file --verify-diagnostics --ciuic-verify-placed
 
-// Parameters do not live on the host.
+// Gradients do not live on the host.
 module {
-  // expected-error @+1 {{parameter @b.param lives on the host, expected on the device: only master copies and moments can be offloaded}}
-  train.state parameter @b.param of @b : tensor<256xf32> init #train.constant<0.0> space host
+  // expected-error @+1 {{gradient @b.grad lives on the host, expected on the device: only buckets' parameters (on the host), master copies and moments can be offloaded}}
+  train.state gradient @b.grad of @b : tensor<256xf32> init #train.constant<0.0> space host
+}
+
+// -----
+
+// Neither does a parameter that lies in no bucket.
+module {
+  // expected-error @+1 {{parameter @w lives on the host, expected on the device}}
+  train.state parameter @w : tensor<256xf32> init #train.constant<0.0> space host
 }
 
 // -----
@@ -67,11 +75,16 @@ module {
 
 // -----
 
-// Micro-steps compute on the device.
+// Micro-steps compute on the device: what comes from the host is copied there
+// first.
 module {
+  train.state parameter @b.param of @b : tensor<256xf32> init #train.constant<0.0> space host
   func.func @micro_step(%g: tensor<256xf32>) {
-    // expected-error @+1 {{works on host memory outside of @apply_step}}
-    %host = comm.transfer %g to host : tensor<256xf32>
+    %host = train.read @b.param : tensor<256xf32>
+    %up = comm.transfer %host to device for "b.fwd" : tensor<256xf32>
+    %good = comm.unpack %up at 0 : tensor<256xf32> -> tensor<4xf32>
+    // expected-error @+1 {{works on host memory outside of @apply_step, expected comm.transfer to device before}}
+    %bad = comm.unpack %host at 0 : tensor<256xf32> -> tensor<4xf32>
     return
   }
 }
@@ -145,4 +158,12 @@ module {
 module {
   // expected-error @+1 {{gradient @b.grad lives in a file, expected on the device}}
   train.state gradient @b.grad of @b : tensor<256xf32> init #train.constant<0.0> space nvme
+}
+
+// -----
+
+// Parameters live on the host, or on the device, not in files.
+module {
+  // expected-error @+1 {{parameter @b.param lives in a file, expected on the device}}
+  train.state parameter @b.param of @b : tensor<256xf32> init #train.constant<0.0> space nvme
 }

@@ -100,3 +100,79 @@ sched.program @into_states {
   %g1 = sched.task all_gather "1" on gather [#sched.view<read @chunk [0] : tensor<32xf32>>, #sched.view<write @grad [256] : tensor<64xf32>>]
   %g2 = sched.task all_gather "2" on gather [#sched.view<read @chunk [0] : tensor<32xf32>>, #sched.view<write @grad [512] : tensor<64xf32>>]
 }
+
+// Copies of states to the device are held back as gathers are; those for one
+// use run together. Block 1's two start while block 0 is in use.
+
+sched.buffer @host 1024 bytes in host state @p
+sched.buffer @up.0 256 bytes in device of @copies_up
+sched.buffer @up.1a 256 bytes in device of @copies_up
+sched.buffer @up.1b 256 bytes in device of @copies_up
+sched.buffer @up.2 256 bytes in device of @copies_up
+
+// ZERO-LABEL: sched.program @copies_up
+// ZERO: sched.task copy "0" on h2d [
+// ZERO: %[[U0:.+]] = sched.task square_sum "0" on compute
+// ZERO: sched.task copy "1a" on h2d after(%[[U0]])
+// ZERO: sched.task copy "1b" on h2d [
+// ZERO: %[[U1:.+]] = sched.task square_sum "1b" on compute
+// ZERO: sched.task copy "2" on h2d after(%[[U1]])
+
+// ONE-LABEL: sched.program @copies_up
+// ONE: sched.task copy "0" on h2d [
+// ONE: %[[U0:.+]] = sched.task square_sum "0" on compute
+// ONE: sched.task copy "1a" on h2d [
+// ONE: sched.task copy "1b" on h2d [
+// ONE: sched.task copy "2" on h2d after(%[[U0]])
+sched.program @copies_up {
+  %c0 = sched.task copy "0" on h2d [#sched.view<read @host [0] : tensor<64xf32>>, #sched.view<write @up.0 [0] : tensor<64xf32>>] {sched.use = "0.fwd"}
+  %u0 = sched.task square_sum "0" on compute [#sched.view<read @up.0 [0] : tensor<64xf32>>, #sched.view<write @chunk [128] : tensor<f64>>]
+  %c1 = sched.task copy "1a" on h2d [#sched.view<read @host [256] : tensor<64xf32>>, #sched.view<write @up.1a [0] : tensor<64xf32>>] {sched.use = "1.fwd"}
+  %c2 = sched.task copy "1b" on h2d [#sched.view<read @host [512] : tensor<64xf32>>, #sched.view<write @up.1b [0] : tensor<64xf32>>] {sched.use = "1.fwd"}
+  %u1 = sched.task square_sum "1a" on compute [#sched.view<read @up.1a [0] : tensor<64xf32>>, #sched.view<write @chunk [136] : tensor<f64>>]
+  %u2 = sched.task square_sum "1b" on compute [#sched.view<read @up.1b [0] : tensor<64xf32>>, #sched.view<write @chunk [144] : tensor<f64>>]
+  %c3 = sched.task copy "2" on h2d [#sched.view<read @host [768] : tensor<64xf32>>, #sched.view<write @up.2 [0] : tensor<64xf32>>] {sched.use = "2.fwd"}
+  %u3 = sched.task square_sum "2" on compute [#sched.view<read @up.2 [0] : tensor<64xf32>>, #sched.view<write @chunk [152] : tensor<f64>>]
+}
+
+// What the compute stream makes for the host is made only when the one two
+// before it is there.
+
+sched.buffer @down.0 256 bytes in device of @copies_down
+sched.buffer @down.1 256 bytes in device of @copies_down
+sched.buffer @down.2 256 bytes in device of @copies_down
+sched.buffer @kept 1024 bytes in host state @p
+
+// ONE-LABEL: sched.program @copies_down
+// ONE: sched.task zero "0" on compute [
+// ONE: %[[D0:.+]] = sched.task copy "0" on d2h
+// ONE: sched.task zero "1" on compute [
+// ONE: sched.task copy "1" on d2h
+// ONE: sched.task zero "2" on compute after(%[[D0]]) [
+sched.program @copies_down {
+  %z0 = sched.task zero "0" on compute [#sched.view<write @down.0 [0] : tensor<64xf32>>]
+  %d0 = sched.task copy "0" on d2h [#sched.view<read @down.0 [0] : tensor<64xf32>>, #sched.view<write @kept [0] : tensor<64xf32>>] {sched.use = "0.fwd"}
+  %z1 = sched.task zero "1" on compute [#sched.view<write @down.1 [0] : tensor<64xf32>>]
+  %d1 = sched.task copy "1" on d2h [#sched.view<read @down.1 [0] : tensor<64xf32>>, #sched.view<write @kept [256] : tensor<64xf32>>] {sched.use = "1.fwd"}
+  %z2 = sched.task zero "2" on compute [#sched.view<write @down.2 [0] : tensor<64xf32>>]
+  %d2 = sched.task copy "2" on d2h [#sched.view<read @down.2 [0] : tensor<64xf32>>, #sched.view<write @kept [512] : tensor<64xf32>>] {sched.use = "2.fwd"}
+}
+
+// An activation comes back from the host when the work before the copy is done,
+// although nothing that it touches is in the way.
+
+sched.buffer @again.0 256 bytes in device of @comes_back
+sched.buffer @kept.0 256 bytes in host of @comes_back
+sched.buffer @first.0 256 bytes in device of @comes_back
+
+// ONE-LABEL: sched.program @comes_back
+// ONE: %[[DOWN:.+]] = sched.task copy "down" on d2h
+// ONE: %[[WORK:.+]] = sched.task square_sum "work" on compute [
+// ONE: sched.task copy "up" on h2d after({{.*}}%[[WORK]]
+sched.program @comes_back {
+  %z = sched.task zero "first" on compute [#sched.view<write @first.0 [0] : tensor<64xf32>>]
+  %d = sched.task copy "down" on d2h [#sched.view<read @first.0 [0] : tensor<64xf32>>, #sched.view<write @kept.0 [0] : tensor<64xf32>>] {sched.use = "0.fwd"}
+  %w = sched.task square_sum "work" on compute [#sched.view<read @chunk [0] : tensor<32xf32>>, #sched.view<write @chunk [128] : tensor<f64>>]
+  %b = sched.task copy "up" on h2d [#sched.view<read @kept.0 [0] : tensor<64xf32>>, #sched.view<write @again.0 [0] : tensor<64xf32>>] {sched.use = "0.bwd"}
+  %u = sched.task square_sum "use" on compute [#sched.view<read @again.0 [0] : tensor<64xf32>>, #sched.view<write @chunk [136] : tensor<f64>>]
+}

@@ -141,7 +141,7 @@ func.func @apply_step() {
   %s = train.read @s : tensor<f32>
   %m = train.read @m : tensor<8xf32>
   %p = arith.addf %m, %m : tensor<8xf32>
-  // expected-error @+1 {{cannot update operand 0 in place: it is no state}}
+  // expected-error @+1 {{cannot update operand 0 in place: it is neither a state nor a copy of its own}}
   %0:2 = train.sgd %p, %m, %m lr %s coef %s skip %s {momentum = 0.9, decay = 0.0}
     : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>)
   return

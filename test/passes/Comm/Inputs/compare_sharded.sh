@@ -23,8 +23,9 @@ step() {
     --ciuic-train-lower-precision="compute-type=$type" -o "$work/step.$1.mlir"
 }
 everything="--ciuic-comm-elide-trivial-collectives
-  --ciuic-comm-offload-optimizer --ciuic-comm-recompute-blocks=count=1
-  --ciuic-comm-recompute-ops --ciuic-comm-keep-gathered
+  --ciuic-comm-recompute-blocks=count=1 --ciuic-comm-recompute-ops
+  --ciuic-comm-keep-gathered --ciuic-comm-offload-parameters
+  --ciuic-comm-offload-optimizer --ciuic-comm-offload-activations
   --canonicalize --cse"
 
 step 4
