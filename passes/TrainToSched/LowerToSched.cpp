@@ -1,4 +1,5 @@
 //===- LowerToSched.cpp - The pass that lowers a module -------------------===//
+#include "dialect/Sched/Rates.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/TrainToSched/Passes.h"
@@ -53,6 +54,22 @@ struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
     return success();
   }
 
+  /// Says on the module how fast its machine is.
+  LogicalResult setRates(int64_t ranks) {
+    ModuleOp module = getOperation();
+    Rates known = defaultRates(isForCuda(module), ranks);
+    if (!rates.empty()) {
+      std::string message;
+      auto given = parseRates(rates, known, message);
+      if (!given)
+        return module.emitError() << "option rates: " << message;
+      known = *given;
+    }
+    module->setAttr(kRatesAttr,
+                    Builder(module).getStringAttr(printRates(known)));
+    return success();
+  }
+
   void runOnOperation() final {
     ModuleOp module = getOperation();
     if (failed(setTarget()))
@@ -70,6 +87,8 @@ struct LowerToSched : impl::LowerToSchedPassBase<LowerToSched> {
       return signalPassFailure();
     }
     module->setAttr(kRanksAttr, Builder(module).getI64IntegerAttr(ranks));
+    if (failed(setRates(ranks)))
+      return signalPassFailure();
 
     ModuleLowering shared(module);
     if (failed(setFiles(shared)))

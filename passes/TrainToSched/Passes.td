@@ -29,7 +29,7 @@ def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
     - The gradient of the logits takes the place of the logits where nothing
       else reads them.
     - The module says what its device tasks are made for (`sched.target`,
-      `sched.architectures`).
+      `sched.architectures`) and how fast their machine is (`sched.rates`).
     - Host tasks touch host memory alone: the scalars of an optimizer on the
       host (rate, clip factor, step, skip) are copied there, once a program for
       all its buckets.
@@ -58,6 +58,9 @@ def LowerToSchedPass : Pass<"ciuic-lower-to-sched", "::mlir::ModuleOp"> {
            "Bytes of a state in a file that are updated at once.">,
     Option<"diskBuffers", "disk-buffers", "int64_t", /*default=*/"2",
            "Parts of states in files that host memory holds at once.">,
+    Option<"rates", "rates", "std::string", /*default=*/"",
+           "How fast the machine is, as sched.rates says it; empty: as usual "
+           "for the target.">,
   ];
   let dependentDialects = [
     "::ciuic::sched::SchedDialect", "::mlir::memref::MemRefDialect",

@@ -1,5 +1,6 @@
 //===- PhaseSettings.cpp - The passes' options for a resolved job ---------===//
 #include "tools/ciuicc/Compiler.h"
+#include "tools/ciuicc/MachineRates.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace ciuic;
@@ -118,6 +119,9 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
   phases.offloadActivations.blocks = job.room.offloadActivations;
   phases.lower.target = options.target;
   phases.lower.architectures = architecturesOf(options);
+  if (options.machine)
+    phases.lower.rates = sched::printRates(ratesOf(
+        *options.machine, options.target == "cuda", job.batch.worldSize));
   phases.order.prefetch =
       job.zero.prefetchBucketSize == 0 ? 0 : options.prefetch;
   phases.offloadActivations.ahead = phases.order.prefetch;
