@@ -2,6 +2,7 @@
 #include "passes/Codegen/PlanPrinter.h"
 #include "dialect/Comm/Comm.h"
 #include "dialect/Train/Train.h"
+#include "passes/Analysis/Timeline.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/Peak.h"
 #include "passes/Sched/ProgramLives.h"
@@ -246,9 +247,16 @@ static json::Array printViews(TaskOp task) {
   return views;
 }
 
+/// To an eighth, which a double has exactly.
+static double roundedTime(double microseconds) {
+  return std::round(microseconds * 8) / 8;
+}
+
 json::Value codegen::schedulePlan(ModuleOp module) {
   json::Object programs;
+  Rates rates = getRates(module);
   for (auto program : module.getOps<ProgramOp>()) {
+    Timeline times = playProgram(program, rates);
     json::Array tasks;
     llvm::DenseMap<Value, int64_t> numbers;
     for (auto task : program.getBody().getOps<TaskOp>()) {
@@ -265,6 +273,8 @@ json::Value codegen::schedulePlan(ModuleOp module) {
                        {"kind", stringifyKind(task.getKind())},
                        {"stream", stringifyStream(task.getStream())},
                        {"waits", std::move(waits)},
+                       {"start_us", roundedTime(times.start[number])},
+                       {"end_us", roundedTime(times.end[number])},
                        {"bytes", bytes},
                        {"views", printViews(task)}};
       if (task.getKernel())

@@ -12,7 +12,9 @@ namespace ciuic::codegen {
 /// task there and the program's peak: the task, the bytes and the holders.
 llvm::json::Value memoryPlan(mlir::ModuleOp module);
 
-/// `plan/schedule.json`: each program's tasks with kind, stream, waits.
+/// `plan/schedule.json`: each program's tasks with kind, stream, waits, and
+/// when each starts and ends, in microseconds from its program's start, on a
+/// machine of the module's rates.
 llvm::json::Value schedulePlan(mlir::ModuleOp module);
 
 } // namespace ciuic::codegen

@@ -1,8 +1,11 @@
 //===- OrderTasks.cpp - Says which tasks each task must wait for ----------===//
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
+#include "passes/Analysis/Timeline.h"
+#include "passes/Sched/JustInTime.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/TaskOrder.h"
+#include "llvm/Support/Format.h"
 
 #include <queue>
 
@@ -28,10 +31,11 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    if (prefetch < 0 || depth < 1) {
-      module.emitError() << "prefetch is " << prefetch.getValue()
-                         << " and depth " << depth.getValue()
-                         << ", expected at least 0 and 1";
+    if (prefetch < 0 || depth < 1 || !(slack >= 0)) {
+      module.emitError() << "prefetch is " << prefetch.getValue() << ", depth "
+                         << depth.getValue() << " and slack "
+                         << slack.getValue()
+                         << ", expected at least 0, 1 and 0";
       return signalPassFailure();
     }
     SymbolTable symbols(module);
@@ -44,7 +48,8 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     unsigned count = tasks.tasks().size();
     // Waits that keep the side streams from running ahead, by task.
     SmallVector<SmallVector<unsigned, 2>> throttles(count);
-    throttleFills(tasks, symbols, throttles);
+    JustInTime inTime(tasks, slack);
+    throttleFills(tasks, symbols, inTime, throttles);
     throttleDrains(tasks, symbols, throttles);
     throttleReads(tasks, symbols, throttles);
 
@@ -78,6 +83,22 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
                      remark::RemarkOpts::name("Ordered").category("sched"))
         << remark::add("program {0}: {1} tasks, {2} events",
                        program.getSymName(), count, events);
+    reportTimes(program);
+  }
+
+  /// What the program takes, and which streams work for how long.
+  static void reportTimes(ProgramOp program) {
+    Timeline times = playProgram(program, getRates(program));
+    std::string busy;
+    llvm::raw_string_ostream os(busy);
+    for (auto [stream, microseconds] : llvm::enumerate(times.busy))
+      if (microseconds > 0)
+        os << ", " << stringifyStream(static_cast<Stream>(stream)) << " "
+           << llvm::format("%.1f %%", 100 * microseconds / times.total);
+    remark::analysis(program.getLoc(),
+                     remark::RemarkOpts::name("Timed").category("time"))
+        << remark::add("program {0}: {1:f1} us{2}", program.getSymName(),
+                       times.total, busy);
   }
 
   /// Whether `buffer` belongs to a program: its bytes are reused.
@@ -137,6 +158,7 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
 
   /// Gathers and copies fill a buffer ahead of its use.
   void throttleFills(TaskOrder &tasks, SymbolTable &symbols,
+                     const JustInTime &inTime,
                      SmallVector<SmallVector<unsigned, 2>> &throttles) {
     auto find = [&](unsigned number, TaskOp op) -> std::optional<Transfer> {
       // A scalar that the host reads all along holds back no bucket. What the
@@ -156,7 +178,7 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     };
     for (Stream stream : {Stream::Gather, Stream::D2H, Stream::H2D})
       for (unsigned of = 0; of < classes; ++of)
-        throttleFills(tasks, collect(tasks, symbols, stream, of, find),
+        throttleFills(tasks, collect(tasks, symbols, stream, of, find), inTime,
                       throttles);
     // What a program kept on the host comes back where it says, no earlier.
     for (const Transfer &fill :
@@ -169,15 +191,18 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
   }
 
   void throttleFills(TaskOrder &tasks, ArrayRef<Transfer> fills,
+                     const JustInTime &inTime,
                      SmallVector<SmallVector<unsigned, 2>> &throttles) {
     int64_t ahead = prefetch;
     for (auto [k, fill] : llvm::enumerate(fills)) {
       // Until the bucket `ahead` before this one is first used, i.e. until
-      // the task before that use on its stream is done.
+      // the task before that use on its stream is done; later if that is in
+      // time.
       if (static_cast<int64_t>(k) >= ahead)
         if (int64_t start = taskBefore(tasks, fills[k - ahead].edge);
             start >= 0 && start < fill.task)
-          throttles[fill.task].push_back(start);
+          throttles[fill.task].push_back(
+              startInTime(tasks, start, fill, inTime));
       // And until the one before that is used up, so that no more than
       // ahead + 1 are held.
       if (static_cast<int64_t>(k) > ahead &&
@@ -216,6 +241,19 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     }
   }
 
+  /// The task after which `fill` starts: `start`, or a later one of its stream
+  /// that leaves as much time as the fill takes.
+  static unsigned startInTime(const TaskOrder &tasks, unsigned start,
+                              const Transfer &fill, const JustInTime &inTime) {
+    if (tasks.streamOf(start) != tasks.streamOf(fill.edge))
+      return start;
+    double microseconds = 0;
+    for (unsigned task = fill.task; task <= fill.last; ++task)
+      if (tasks.streamOf(task) == tasks.streamOf(fill.task))
+        microseconds += inTime.microsecondsOf(task);
+    return inTime.findStart(start, fill.task, fill.edge, microseconds);
+  }
+
   /// The last task before `task` on its stream; -1 if there is none.
   static int64_t taskBefore(const TaskOrder &tasks, unsigned task) {
     for (int64_t i = static_cast<int64_t>(task) - 1; i >= 0; --i)
@@ -232,8 +270,10 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
         return std::nullopt;
       unsigned first =
           tasks.touches().find(bufferOf(op, 0))->second.front().task;
-      return first < number ? std::optional(Transfer{number, number, first, 0})
-                            : std::nullopt;
+      // What its own stream filled held nothing back.
+      if (first >= number || tasks.streamOf(first) == tasks.streamOf(number))
+        return std::nullopt;
+      return Transfer{number, number, first, 0};
     };
     for (Stream stream :
          {Stream::Gather, Stream::Reduce, Stream::H2D, Stream::D2H})

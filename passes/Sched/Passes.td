@@ -22,7 +22,9 @@ def OrderTasksPass : Pass<"ciuic-sched-order-tasks", "::mlir::ModuleOp"> {
     buffers can be reused:
     - A gather (or copy of a state, or for a use-group) starts when the bucket
       `prefetch` before it is first used. 0: only when it is needed itself. So
-      does a copy to the host.
+      does a copy to the host. It starts later than that if the work left before
+      its use takes at least `slack` times as long as it does, by the module's
+      rates: what it fills then overlaps less.
     - The buffer of a reduction (or copy of a computed value) is filled only
       when the one `depth` before it is done.
     - A copy of an activation back to the device starts when the tasks before
@@ -40,6 +42,9 @@ def OrderTasksPass : Pass<"ciuic-sched-order-tasks", "::mlir::ModuleOp"> {
            "Buckets gathered ahead of the one in use.">,
     Option<"depth", "depth", "int64_t", /*default=*/"2",
            "Reductions under way at once.">,
+    Option<"slack", "slack", "double", /*default=*/"3",
+           "How many times over a gather that starts late would still be in "
+           "time; 0: none starts late.">,
   ];
 }
 

@@ -14,6 +14,10 @@ namespace {
 
 bool isBackward(Operation *op) { return op->hasAttr(kBackwardAttr); }
 
+/// Whether the first result of `op` takes little to compute: a pass over its
+/// operands. A norm's second, its scale of each row, is kept.
+bool isCheap(Operation *op) { return isPointwise(op) || isa<RMSNormOp>(op); }
+
 struct RecomputePointwise
     : impl::RecomputePointwisePassBase<RecomputePointwise> {
   using RecomputePointwisePassBase::RecomputePointwisePassBase;
@@ -24,6 +28,7 @@ private:
   bool isKept(Value value);
   bool isRecomputed(Operation *op);
   Value recompute(Value value, Operation *before);
+  bool readsRecomputed(Operation *op);
 
   DenseMap<Operation *, bool> decided;
   DenseMap<Operation *, Operation *> clones;
@@ -36,23 +41,23 @@ bool RecomputePointwise::isKept(Value value) {
                       [](Operation *user) { return isBackward(user); });
 }
 
-/// Whether the backward is to compute the result of `op`, an op of the forward,
-/// again: only pointwise ops of its own block's backward read it, and all that
-/// it is computed from is at hand there.
+/// Whether the backward is to compute the first result of `op`, an op of the
+/// forward, again: only its own block's backward reads it, and all that it is
+/// computed from is at hand there.
 bool RecomputePointwise::isRecomputed(Operation *op) {
-  if (isBackward(op) || !isPointwise(op))
+  if (isBackward(op) || !isCheap(op))
     return false;
   auto [known, isNew] = decided.try_emplace(op, false);
   if (!isNew)
     return known->second;
   Attribute block = op->getDiscardableAttr(kBlockAttr);
-  for (Operation *user : op->getUsers())
-    if (isBackward(user) &&
-        (!isPointwise(user) || user->getDiscardableAttr(kBlockAttr) != block))
+  for (Operation *user : op->getResult(0).getUsers())
+    if (isBackward(user) && user->getDiscardableAttr(kBlockAttr) != block)
       return false;
   for (Value operand : op->getOperands()) {
     Operation *source = operand.getDefiningOp();
-    bool again = source && source->getDiscardableAttr(kBlockAttr) == block &&
+    bool again = source && operand == source->getResult(0) &&
+                 source->getDiscardableAttr(kBlockAttr) == block &&
                  isRecomputed(source);
     bool atHand = isa_and_nonnull<arith::ConstantOp>(source) || isKept(operand);
     if (!again && !atHand)
@@ -65,7 +70,7 @@ bool RecomputePointwise::isRecomputed(Operation *op) {
 /// The value of the forward as the backward computes it, before `before`.
 Value RecomputePointwise::recompute(Value value, Operation *before) {
   Operation *op = value.getDefiningOp();
-  if (!op || !isRecomputed(op))
+  if (!op || value != op->getResult(0) || !isRecomputed(op))
     return value;
   if (Operation *clone = clones.lookup(op))
     return clone->getResult(0);
@@ -78,6 +83,25 @@ Value RecomputePointwise::recompute(Value value, Operation *before) {
   before->getBlock()->getOperations().insert(before->getIterator(), clone);
   clones[op] = clone;
   return clone->getResult(0);
+}
+
+bool RecomputePointwise::readsRecomputed(Operation *op) {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    Operation *source = operand.getDefiningOp();
+    return source && operand == source->getResult(0) && isRecomputed(source);
+  });
+}
+
+/// Moves an op past the pointwise ops that follow: what it reads is then
+/// computed beside them, in one pass over what they have in common.
+static void movePastPointwise(Operation *op) {
+  Operation *next = op->getNextNode();
+  while (isBackward(next) && isPointwise(next) &&
+         llvm::none_of(next->getOperands(), [&](Value operand) {
+           return operand.getDefiningOp() == op;
+         }))
+    next = next->getNextNode();
+  op->moveBefore(next);
 }
 
 void RecomputePointwise::runOnOperation() {
@@ -95,15 +119,19 @@ void RecomputePointwise::runOnOperation() {
       backward.push_back(&op);
   }
   for (Operation *op : backward)
-    for (OpOperand &operand : op->getOpOperands())
-      operand.set(recompute(operand.get(), op));
+    if (!isPointwise(op) && readsRecomputed(op))
+      movePastPointwise(op);
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (isBackward(&op))
+      for (OpOperand &operand : op.getOpOperands())
+        operand.set(recompute(operand.get(), &op));
 
   int64_t bytes = 0;
   for (auto [op, clone] : clones)
     bytes += bytesOf(op->getResult(0).getType());
   remark::passed(found->getLoc(), trainRemark("PointwiseRecomputed"))
-      << remark::add("the backward computes {0} pointwise values again and "
-                     "keeps {1} less",
+      << remark::add("the backward computes {0} cheap values again and keeps "
+                     "{1} less",
                      clones.size(), formatBytes(bytes));
 }
 

@@ -43,6 +43,15 @@ LogicalResult ProgramLowering::lowerPack(comm::PackOp pack) {
   return success();
 }
 
+/// Where a value is added to its state: after the reduction that made it, on
+/// the reduction's stream, so that no computation waits for it.
+static Stream streamOfAddition(Value value) {
+  Operation *producer = value.getDefiningOp();
+  return isa_and_nonnull<comm::ReduceScatterOp, comm::AllReduceOp>(producer)
+             ? Stream::Reduce
+             : Stream::Compute;
+}
+
 LogicalResult ProgramLowering::lowerAccumulate(train::AccumulateOp op) {
   Place state = shared.stateOf(op.getStateAttr());
   if (Operation *producer = op.getValue().getDefiningOp())
@@ -51,7 +60,7 @@ LogicalResult ProgramLowering::lowerAccumulate(train::AccumulateOp op) {
   Place value = placeOf(op.getValue());
   bool first = started.insert(op.getStateAttr().getAttr()).second;
   bool add = adds || !first;
-  task(op, Kind::Accumulate, Stream::Compute,
+  task(op, Kind::Accumulate, streamOfAddition(op.getValue()),
        {value.view(Access::Read),
         state.view(add ? Access::Update : Access::Write)},
        {add}, {}, "." + op.getState().str());

@@ -8,8 +8,11 @@
 // RUN: not ciuic-opt %s --ciuic-sched-order-tasks="prefetch=-1" 2>&1 | FileCheck %s --check-prefix=REFUSE
 // RUN: not ciuic-opt %s --ciuic-sched-order-tasks="depth=0" 2>&1 | FileCheck %s --check-prefix=REFUSE0
 
-// REFUSE: prefetch is -1 and depth 2, expected at least 0 and 1
-// REFUSE0: prefetch is 1 and depth 0, expected at least 0 and 1
+// RUN: not ciuic-opt %s --ciuic-sched-order-tasks="slack=-1" 2>&1 | FileCheck %s --check-prefix=REFUSE1
+
+// REFUSE: prefetch is -1, depth 2 and slack 3.000000e+00, expected at least 0, 1 and 0
+// REFUSE0: prefetch is 1, depth 0 and slack 3.000000e+00, expected at least 0, 1 and 0
+// REFUSE1: prefetch is 1, depth 2 and slack -1.000000e+00, expected at least 0, 1 and 0
 
 sched.buffer @chunk 256 bytes in device state @p
 sched.buffer @grad 1024 bytes in device state @g

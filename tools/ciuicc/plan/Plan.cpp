@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t mostBytes = int64_t(1) << 60;
 constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 constexpr size_t mostRows = 4000000;
+constexpr double mostMicroseconds = 1e15;
 
 /// Reads both files; the first thing that is wrong is kept in `errors`.
 class PlanReader {
@@ -167,6 +168,9 @@ void PlanReader::readTask(const rt::Json &value, const std::string &path,
   task.kind = text(fields, "kind");
   task.stream = text(fields, "stream");
   task.bytes = fields.integer("bytes", 0, INT64_MAX, 0);
+  task.start = fields.number("start_us", 0, mostMicroseconds);
+  if (isGood())
+    task.end = fields.number("end_us", task.start, mostMicroseconds);
   if (auto waits = value.find("waits"); waits != value.end()) {
     if (!waits->is_array())
       return fields.fail("waits", "a list of earlier tasks");

@@ -50,6 +50,7 @@ struct PlanTask {
   std::string name, kind, stream;
   std::vector<uint32_t> waits; ///< Earlier tasks of the program.
   int64_t bytes = 0;           ///< Of all its views.
+  double start = 0, end = 0;   ///< Microseconds from its program's start.
   std::vector<PlanView> views;
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/base/Json.h"
 #include "tools/ciuicc/plan/ReportSources.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <unordered_map>
 
@@ -90,6 +91,45 @@ static bool runsInStep(const PlanProgram &program, const ReportFacts &facts) {
   return !program.name.starts_with("eval");
 }
 
+namespace {
+/// When a buffer of a program is live, in microseconds of it.
+struct Span {
+  double from = 0, to = -1; ///< Never, if it ends before it starts.
+};
+} // namespace
+
+/// From the first start of a task that touches a buffer to the last end: not
+/// those of its first and last task, for streams run beside one another.
+static std::vector<Span> findSpans(const Plan &plan) {
+  std::vector<Span> spans(plan.buffers.size());
+  for (const PlanProgram &program : plan.programs)
+    for (const PlanTask &task : program.tasks)
+      for (const PlanView &view : task.views) {
+        Span &span = spans[view.buffer];
+        bool isFirst = span.to < span.from;
+        span.from = isFirst ? task.start : std::min(span.from, task.start);
+        span.to = isFirst ? task.end : std::max(span.to, task.end);
+      }
+  return spans;
+}
+
+/// Microseconds of a step: its programs one after the other, each micro-step
+/// after the first as long as the next.
+static double stepTime(const Plan &plan, const ReportFacts &facts) {
+  double total = 0;
+  for (const PlanProgram &program : plan.programs) {
+    if (!runsInStep(program, facts))
+      continue;
+    double end = 0;
+    for (const PlanTask &task : program.tasks)
+      end = std::max(end, task.end);
+    total += program.name == "micro_next"
+                 ? end * static_cast<double>(facts.accumulation - 1)
+                 : end;
+  }
+  return total;
+}
+
 /// Streams as the schedule shows them, from the top.
 static Numbers numberStreams(const Plan &plan) {
   Numbers used, numbers;
@@ -111,6 +151,8 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
   data["model"] = facts.model;
   data["facts"] = factsLine(plan, facts);
   data["ranks"] = plan.ranks;
+  data["step_us"] = stepTime(plan, facts);
+  data["micro_steps"] = facts.accumulation;
   int64_t limits[] = {facts.deviceMemory, facts.hostMemory / plan.ranks,
                       facts.nvmeSpace / plan.ranks};
   bool hasFiles = plan.arenaBytes[static_cast<size_t>(PlanArena::Nvme)] > 0;
@@ -125,7 +167,7 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
     Json tasks = Json::array();
     for (const PlanTask &task : program.tasks)
       tasks.push_back({task.name, kinds.of(task.kind), streams.of(task.stream),
-                       task.waits});
+                       task.waits, task.start, task.end});
     data["programs"].push_back({{"name", program.name},
                                 {"step", runsInStep(program, facts)},
                                 {"tasks", std::move(tasks)}});
@@ -133,7 +175,9 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
   data["streams"] = streams.all();
   data["kinds"] = kinds.all();
   data["buffers"] = Json::array();
+  std::vector<Span> spans = findSpans(plan);
   for (const PlanBuffer &buffer : plan.buffers) {
+    const Span &span = spans[&buffer - plan.buffers.data()];
     auto task = [&](uint32_t number) {
       return buffer.isTouched ? static_cast<int64_t>(number) : -1;
     };
@@ -141,7 +185,7 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
         {buffer.name, buffer.holds, static_cast<int>(buffer.arena),
          buffer.offset, buffer.bytes,
          buffer.program ? static_cast<int64_t>(*buffer.program) : -1,
-         task(buffer.first), task(buffer.last)});
+         task(buffer.first), task(buffer.last), span.from, span.to});
   }
   return data;
 }

@@ -6,7 +6,7 @@ function holderRows(list, most, withLife) {
         element("i", {color: color(groups[b.group].key)}), ...breakable(shortName(b))),
       element("td", {}, bytesText(b.bytes)),
       ...(withLife ? [element("td", {class: "dim"}, b.lasting ? "always"
-        : (b.from - startOf(b)) + "–" + (b.to - 1 - startOf(b)))] : [])));
+        : b.first + "–" + b.last)] : [])));
   const rest = list.slice(most).reduce((sum, b) => sum + b.bytes, 0);
   if (list.length > most)
     table.append(element("tr", {class: "dim"},
@@ -18,23 +18,25 @@ function holderRows(list, most, withLife) {
 function breakable(name) {
   return name.split(/(?<=\.)/).flatMap(part => [part, element("wbr")]);
 }
-const startOf = b => programs.find(p => p.number === b.program).start;
+/// "12 to 15 ms", in the task's program.
+const spanText = task => `${timeText(task.from - task.program.start)} to `
+  + timeText(task.to - task.program.start);
 
 function fillPanel() {
   const panel = $("panel");
-  const t = view.pinned ?? view.at ?? arenas[0].peak.task;
-  const task = taskAt(t);
+  const place = view.pinned ?? view.at ?? arenas[0].peak.place;
   panel.replaceChildren();
-  if (!task) return;
+  if (!place) return;
+  const task = tasks[place.task], moment = momentOf(place.us);
   panel.append(
     element("h2", {}, task.name || "(no name)"),
     element("div", {class: "dim"}, `${task.kind} on ${task.stream}, task `
-      + `${task.number} of ${task.program.name}`));
+      + `${task.number} of ${task.program.name}: ${spanText(task)}`));
   for (const arena of arenas) {
     if (!arena.bytes) continue;
-    const live = liveAt(t, arena);
+    const live = liveAt(place.us, arena);
     const own = live.filter(b => !b.lasting);
-    panel.append(element("h3", {}, `${arena.name}: ${bytesText(arena.sum[t])} live`));
+    panel.append(element("h3", {}, `${arena.name}: ${bytesText(arena.sum[moment])} live`));
     if (own.length) panel.append(holderRows(own, 24, true));
     panel.append(element("h3", {class: "dim"},
       `held all the time: ${bytesText(arena.lasting)}`));
@@ -47,18 +49,18 @@ function fillPanel() {
     ? "Click to keep a task here." : "Click again, or press Escape, to let go."));
 }
 
-function fillTip(chart, event, t) {
-  const task = taskAt(t), tip = $("tip");
-  if (!task) { tip.hidden = true; return; }
+function fillTip(chart, event, place) {
+  const task = tasks[place.task], tip = $("tip");
   tip.replaceChildren(element("b", {}, task.name || "(no name)"),
     element("div", {class: "dim"},
-      `${task.kind} on ${task.stream}, task ${task.number} of ${task.program.name}`));
+      `${task.kind} on ${task.stream}, task ${task.number} of `
+      + `${task.program.name}: ${spanText(task)}`));
   if (chart.under)
     tip.append(element("div", {}, chart.under.name + ": "
       + bytesText(chart.under.bytes) + " at " + countText(chart.under.offset)));
   if (chart.arena)
-    tip.append(element("div", {}, `${bytesText(chart.arena.sum[t])} live`),
-      holderRows(liveAt(t, chart.arena).filter(b => !b.lasting), 8, false));
+    tip.append(element("div", {}, `${bytesText(chart.arena.sum[momentOf(place.us)])} live`),
+      holderRows(liveAt(place.us, chart.arena).filter(b => !b.lasting), 8, false));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   const x = event.clientX + 16, y = event.clientY + 16;
@@ -69,31 +71,39 @@ function fillTip(chart, event, t) {
 
 // Zooming, moving, pointing.
 function zoom(factor, about) {
-  const size = Math.min(Math.max(span() * factor, 8), Math.max(total, 8));
+  const size = Math.min(Math.max(span() * factor, leastSpan), longest());
   const share = (about - view.from) / span();
   setRange(about - share * size, size);
 }
 function setRange(from, size) {
-  view.from = Math.max(0, Math.min(from, Math.max(total, 8) - size));
+  view.from = Math.max(0, Math.min(from, longest() - size));
   view.to = view.from + size;
   draw();
 }
-function pin(t) {
-  view.pinned = t;
+function pin(place) {
+  view.pinned = place;
   fillPanel();
   drawCursors();
 }
+function showPlace(place) {
+  if (!place) return;
+  if (place.us < view.from || place.us >= view.to)
+    setRange(place.us - span() / 2, span());
+  pin(place);
+}
 function showTask(t) {
-  if (t < view.from || t >= view.to) setRange(t - span() / 2, span());
-  pin(t);
+  if (t >= 0 && t < tasks.length) showPlace(placeOf(t));
 }
 
 function listen(chart) {
   let drag = null, moved = false;
   const canvas = chart.canvas;
   const point = event => {
-    const t = Math.floor(tOf(chart, event.offsetX));
-    return t >= 0 && t < total ? t : null;
+    const us = tOf(chart, event.offsetX);
+    if (us < 0 || us >= total) return null;
+    const lane = Math.floor((event.offsetY - 20) / 26);
+    return chart.isSchedule && lane >= 0 && lane < plan.streams.length
+      ? placeAt(us, lane) ?? placeAt(us) : placeAt(us);
   };
   canvas.addEventListener("wheel", event => {
     event.preventDefault();
@@ -118,7 +128,7 @@ function listen(chart) {
     chart.under = null;
     if (view.at !== null && chart.arena && view.kind === "addresses")
       chart.under = buffers.find(b => b.arena === chart.arena.number
-        && b.from <= view.at && view.at < b.to
+        && (b.lasting || b.from <= view.at.us && view.at.us < b.to)
         && chart.y(b.offset + b.bytes) <= event.offsetY
         && event.offsetY <= chart.y(b.offset)) || null;
     if (view.at === null) $("tip").hidden = true;
@@ -127,8 +137,9 @@ function listen(chart) {
     drawCursors();
   });
   canvas.addEventListener("pointerup", event => {
-    const t = point(event);
-    if (!moved && t !== null) pin(view.pinned === t ? null : t);
+    const place = point(event);
+    if (!moved && place !== null)
+      pin(view.pinned && view.pinned.task === place.task ? null : place);
     drag = null;
   });
   canvas.addEventListener("pointerleave", () => {
@@ -137,14 +148,15 @@ function listen(chart) {
     if (view.pinned === null) fillPanel();
     drawCursors();
   });
-  canvas.addEventListener("dblclick", () => setRange(0, Math.max(total, 8)));
+  canvas.addEventListener("dblclick", () => setRange(0, longest()));
   canvas.addEventListener("keydown", event => {
-    const t = view.pinned ?? arenas[0].peak.task;
-    const step = event.shiftKey ? Math.ceil(span() / 20) : 1;
-    if (event.key === "ArrowRight") showTask(Math.min(total - 1, t + step));
-    else if (event.key === "ArrowLeft") showTask(Math.max(0, t - step));
-    else if (event.key === "+") zoom(.6, t);
-    else if (event.key === "-") zoom(1 / .6, t);
+    const place = view.pinned ?? arenas[0].peak.place;
+    if (!place) return;
+    const step = event.shiftKey ? 20 : 1;
+    if (event.key === "ArrowRight") showTask(Math.min(tasks.length - 1, place.task + step));
+    else if (event.key === "ArrowLeft") showTask(Math.max(0, place.task - step));
+    else if (event.key === "+") zoom(.6, place.us);
+    else if (event.key === "-") zoom(1 / .6, place.us);
     else if (event.key === "Escape") pin(null);
     else return;
     event.preventDefault();
@@ -176,7 +188,11 @@ function fillWords() {
                   : `${countText(arena.bytes)} bytes; no limit given`,
       arena.limit ? arena.bytes / arena.limit : undefined));
   }
-  const device = arenas[0], peak = taskAt(device.peak.task);
+  $("cards").append(card("a step", timeText(plan.step_us),
+    `estimated, of ${plan.micro_steps} micro-step`
+    + (plan.micro_steps === 1 ? "" : "s")));
+  const device = arenas[0];
+  const peak = device.peak.place ? tasks[device.peak.place.task] : null;
   $("cards").append(card("the peak of a device", bytesText(device.peak.bytes),
     peak ? `at ${peak.name}, task ${peak.number} of ${peak.program.name}` : "no tasks"));
   $("cards").append(card("held all the time", bytesText(device.lasting),
@@ -192,8 +208,7 @@ function fillWords() {
 function fillLegend() {
   const used = new Set(buffers.map(b => b.group));
   const kinds = new Set();
-  for (const p of programs) for (const task of p.tasks)
-    kinds.add(workOf.get(plan.kinds[task[1]]) ?? 5);
+  for (const task of tasks) kinds.add(workOf.get(task.kind) ?? 5);
   const entry = (key, label) => element("li", {},
     element("i", {color: color(key)}), label);
   $("legend").replaceChildren(
@@ -218,24 +233,34 @@ function fillNotes() {
     ...["program", "arena", "peak", "at task", "which is"].map(h => element("th", {}, h))));
   for (const p of programs)
     for (const arena of arenas) {
-      let most = p.start;
-      for (let t = p.start; t < p.start + p.tasks.length; ++t)
-        if (arena.sum[t] > arena.sum[most]) most = t;
-      const task = taskAt(most);
-      if (!arena.bytes || !task) continue;
+      const peak = peakOf(arena, p.start, p.end);
+      if (!arena.bytes || p.first === p.last) continue;
+      const task = tasks[peak.place.task];
       table.append(element("tr", {}, element("td", {}, p.name),
         element("td", {}, arena.name),
-        element("td", {class: "n"}, bytesText(arena.sum[most])),
+        element("td", {class: "n"}, bytesText(peak.bytes)),
         element("td", {class: "n"}, String(task.number)),
         element("td", {}, task.name)));
     }
+  const times = element("table", {}, element("tr", {},
+    ...["program", "time", "streams at work"].map(h => element("th", {}, h))));
+  for (const p of programs) {
+    const busy = plan.streams.map(() => 0);
+    for (const task of tasks.slice(p.first, p.last)) busy[task.lane] += task.to - task.from;
+    const length = p.end - p.start;
+    times.append(element("tr", {}, element("td", {}, p.name),
+      element("td", {class: "n"}, timeText(length)),
+      element("td", {}, plan.streams
+        .map((stream, i) => `${stream} ${(100 * busy[i] / Math.max(length, 1e-9)).toFixed(1)} %`)
+        .filter((text, i) => busy[i] > 0).join(", "))));
+  }
   $("notes").replaceChildren(element("h2", {}, "Peaks"), table,
+    element("h2", {}, "Time"), times,
     element("h2", {}, "Reading this"),
-    element("p", {}, "The axis counts tasks in program order; it is no clock. "
-      + "Streams run beside one another, so gathers and reductions overlap "
-      + "their neighbours: the arena is large enough for every timing that "
-      + "the events allow, which may be more than is live at any one task "
-      + "here. Where several tasks share a pixel, the one with most is drawn. "
+    element("p", {}, "The axis is time, as estimated from the rates of the "
+      + "machine that the plan is for. The arena is large enough for every "
+      + "timing that the events allow, which may be more than is live at any "
+      + "time here. Where a pixel is wide, the moment with most is drawn. "
       + "Wheel or + and − zoom, dragging moves, a double click shows all, a "
       + "click keeps a task in the panel, arrow keys go from task to task."));
 }
@@ -252,10 +277,10 @@ function find(text) {
   view.match = text.trim().toLowerCase();
   let count = 0, first = null;
   if (view.match !== "") {
-    for (const p of programs) p.tasks.forEach(([name], i) => {
-      if (!matches(name)) return;
+    tasks.forEach((task, t) => {
+      if (!matches(task.name)) return;
       ++count;
-      if (first === null) first = p.start + i;
+      if (first === null) first = t;
     });
     $("found").textContent = `${count} tasks, `
       + `${buffers.filter(b => matches(b.name)).length} buffers`;
@@ -280,7 +305,7 @@ function start() {
       "", arena.number ? 220 : 380, drawArena(arena));
     chart.arena = arena;
     chart.canvas.setAttribute("aria-label", `Memory of the ${arena.name} arena over `
-      + `the tasks of a step; peak ${bytesText(arena.peak.bytes)}`);
+      + `the time of a step; peak ${bytesText(arena.peak.bytes)}`);
   }
   const schedule = addChart("Schedule", "", 20 + 26 * plan.streams.length + 24, drawSchedule);
   schedule.isSchedule = true;
@@ -298,10 +323,10 @@ function start() {
     refresh();
   });
   $("search").addEventListener("input", event => find(event.target.value));
-  $("toPeak").addEventListener("click", () => showTask(arenas[0].peak.task));
-  $("in").addEventListener("click", () => zoom(.5, view.pinned ?? (view.from + view.to) / 2));
+  $("toPeak").addEventListener("click", () => showPlace(arenas[0].peak.place));
+  $("in").addEventListener("click", () => zoom(.5, view.pinned?.us ?? (view.from + view.to) / 2));
   $("out").addEventListener("click", () => zoom(2, (view.from + view.to) / 2));
-  $("reset").addEventListener("click", () => setRange(0, Math.max(total, 8)));
+  $("reset").addEventListener("click", () => setRange(0, longest()));
   $("theme").addEventListener("click", () => {
     const dark = document.documentElement.dataset.theme
       ? document.documentElement.dataset.theme === "dark"
@@ -319,6 +344,6 @@ function start() {
   if (words.has("find")) find(decodeURIComponent(words.get("find")));
   document.body.dataset.ready = "true";
   document.body.dataset.peak = String(arenas[0].peak.bytes);
-  document.body.dataset.tasks = String(total);
+  document.body.dataset.tasks = String(tasks.length);
 }
 start();

@@ -12,6 +12,8 @@ function addChart(caption, note, height, draw, hover) {
 }
 
 const span = () => view.to - view.from;
+// Zooming in ends here, in microseconds.
+const leastSpan = 2;
 const xOf = (chart, t) =>
   left + (t - view.from) / span() * (chart.width - left - right);
 const tOf = (chart, x) =>
@@ -43,7 +45,7 @@ function clip(g, chart, top, bottom) {
 function drawBands(g, chart, top, bottom, named) {
   clip(g, chart, 0, chart.height);
   programs.forEach((p, i) => {
-    const a = xOf(chart, p.start), b = xOf(chart, p.start + p.tasks.length);
+    const a = xOf(chart, p.start), b = xOf(chart, p.end);
     g.fillStyle = color(i % 2 ? "band" : "card");
     g.fillRect(a, top, b - a, bottom - top);
     g.fillStyle = color("line");
@@ -126,7 +128,7 @@ function label(g, text, x, y, ink) {
 }
 
 function drawPeak(g, chart, arena, y, top) {
-  const x = xOf(chart, arena.peak.task + .5);
+  const x = xOf(chart, arena.peak.us);
   if (x < left || x > chart.width - right || !arena.peak.bytes) return;
   g.strokeStyle = color("mark");
   g.setLineDash([3, 3]);
@@ -147,37 +149,26 @@ function drawPeak(g, chart, arena, y, top) {
   g.fill();
 }
 
-/// What is held at each task; where several share a pixel, the one with most.
+/// What is held over time; where a pixel is several moments wide, the one with
+/// most.
 function drawStacked(g, chart, arena, low, y) {
   const colors = groups.map(group => color(group.key));
-  const from = Math.max(0, Math.floor(view.from));
-  const to = Math.min(total, Math.ceil(view.to));
-  const wide = (chart.width - left - right) / span();
-  const column = (t, a, b) => {
+  for (let x = left; x < chart.width - right; ++x) {
+    const from = tOf(chart, x), to = Math.min(tOf(chart, x + 1), total);
+    if (from >= to) continue;
+    let most = momentOf(Math.max(from, 0));
+    for (let m = most + 1; m < moments.length && moments[m] < to; ++m)
+      if (arena.sum[m] > arena.sum[most]) most = m;
     let held = 0;
     groups.forEach((group, i) => {
-      const bytes = arena.held[i][t];
+      const bytes = arena.held[i][most];
       if (bytes > 0) {
         const top = y(held + bytes), bottom = y(Math.max(held, low));
         g.fillStyle = colors[i];
-        if (bottom > top) g.fillRect(a, top, b - a, bottom - top);
+        if (bottom > top) g.fillRect(x, top, 1, bottom - top);
         held += bytes;
       }
     });
-  };
-  if (wide >= 1) {
-    for (let t = from; t < to; ++t) {
-      const a = Math.round(xOf(chart, t)), b = Math.round(xOf(chart, t + 1));
-      column(t, a, Math.max(b, a + 1));
-    }
-    return;
-  }
-  for (let x = left; x < chart.width - right; ++x) {
-    let most = -1;
-    const end = Math.min(to, Math.ceil(tOf(chart, x + 1)));
-    for (let t = Math.max(from, Math.floor(tOf(chart, x))); t < end; ++t)
-      if (most < 0 || arena.sum[t] > arena.sum[most]) most = t;
-    if (most >= 0) column(most, x, x + 1);
   }
 }
 
@@ -232,44 +223,39 @@ function drawSchedule(g, chart) {
   });
   const colors = work.map(w => color(w.key));
   clip(g, chart, top, bottom);
-  for (const p of programs)
-    p.tasks.forEach(([name, kind, stream], i) => {
-      const t = p.start + i;
-      if (t + 1 < view.from || t > view.to) return;
-      const a = xOf(chart, t), w = Math.max(xOf(chart, t + 1) - a, 1);
-      g.globalAlpha = view.match === "" || matches(name) ? 1 : .15;
-      g.fillStyle = colors[workOf.get(plan.kinds[kind]) ?? 5];
-      g.fillRect(a, top + lane * stream + 4, w > 4 ? w - 1 : w, lane - 9);
-      if (w > 70) {
-        g.save();
-        g.beginPath();
-        g.rect(a, top, w - 4, bottom);
-        g.clip();
-        g.fillStyle = "#fff";
-        g.textAlign = "left";
-        g.fillText(name, a + 4, top + lane * (stream + .5));
-        g.restore();
-      }
-    });
+  for (const task of tasks) {
+    if (task.to < view.from || task.from > view.to) continue;
+    const a = xOf(chart, task.from), w = Math.max(xOf(chart, task.to) - a, .5);
+    g.globalAlpha = view.match === "" || matches(task.name) ? 1 : .15;
+    g.fillStyle = colors[workOf.get(task.kind) ?? 5];
+    g.fillRect(a, top + lane * task.lane + 4, w > 4 ? w - 1 : w, lane - 9);
+    if (w > 70) {
+      g.save();
+      g.beginPath();
+      g.rect(a, top, w - 4, bottom);
+      g.clip();
+      g.fillStyle = "#fff";
+      g.textAlign = "left";
+      g.fillText(task.name, Math.max(a, left) + 4, top + lane * (task.lane + .5));
+      g.restore();
+    }
+  }
   g.globalAlpha = 1;
   g.restore();
   g.fillStyle = color("soft");
   g.textAlign = "center";
-  for (const p of programs)
-    for (const v of ticks(0, p.tasks.length - 1, 6 * p.tasks.length / span() + 1)) {
-      const x = xOf(chart, p.start + v + .5);
-      if (Number.isInteger(v) && x > left - 1 && x < chart.width - right) {
-        g.fillRect(x, bottom, 1, 4);
-        g.fillText(String(v), x, bottom + 13);
-      }
-    }
+  for (const us of ticks(view.from, view.to, 8)) {
+    const x = xOf(chart, us);
+    g.fillRect(x, bottom, 1, 4);
+    g.fillText(timeText(us), Math.min(x, chart.width - right - 18), bottom + 13);
+  }
 }
 
 /// The cursor, the waits of its task, and the buffer under it.
 function drawCursor(chart, g) {
-  const t = view.at ?? view.pinned;
-  if (t === null) return;
-  const x = xOf(chart, t + .5);
+  const place = view.at ?? view.pinned;
+  if (place === null) return;
+  const x = xOf(chart, place.us);
   if (x < left || x > chart.width - right) return;
   g.strokeStyle = color("ink");
   g.globalAlpha = .55;
@@ -279,15 +265,15 @@ function drawCursor(chart, g) {
   g.stroke();
   g.globalAlpha = 1;
   if (chart.isSchedule) {
-    const task = taskAt(t);
-    const middle = stream => 20 + 26 * (plan.streams.indexOf(stream) + .5);
+    // What the task waits for: from its end to the task's start.
+    const task = tasks[place.task];
+    const middle = lane => 20 + 26 * (lane + .5);
     g.strokeStyle = color("mark");
-    for (const wait of task ? task.waits : []) {
-      const earlier = taskAt(task.program.start + wait);
-      const a = xOf(chart, task.program.start + wait + .5);
+    for (const wait of task.waits) {
+      const earlier = tasks[task.program.first + wait];
       g.beginPath();
-      g.moveTo(a, middle(earlier.stream));
-      g.lineTo(x, middle(task.stream));
+      g.moveTo(xOf(chart, earlier.to), middle(earlier.lane));
+      g.lineTo(xOf(chart, task.from), middle(task.lane));
       g.stroke();
     }
   }
