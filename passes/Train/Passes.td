@@ -90,19 +90,21 @@ def RecomputePointwisePass
     : Pass<"ciuic-train-recompute-pointwise", "::mlir::ModuleOp"> {
   let summary = "Computes cheap values again instead of keeping them.";
   let description = [{
-    A pointwise value of the forward is computed again in the backward if only
-    pointwise ops of its own block's backward read it, and if it is computed
-    from constants, values that the backward reads anyway, and other values
-    that are computed again. Then it need not live from the forward to the
-    backward, and both reads fuse. In SwiGLU this holds for the sigmoid and
-    the gated value, but not for the product with `up`, which a matrix product
-    reads:
+    A pointwise value or a norm of the forward is computed again in the backward
+    if only its own block's backward reads it, and if it is computed from
+    constants, values that the backward reads anyway, and other values that are
+    computed again. Then it need not live from the forward to the backward. In
+    a Llama's block this holds for the outputs of its norms, and in SwiGLU for
+    the sigmoid, the gated value and its product with `up`:
 
     ```mlir
+    %n, %rstd = train.rms_norm %x, %w
+    ...
     %s = train.sigmoid %gate
     %silu = arith.mulf %gate, %s
     %h = arith.mulf %silu, %up
     ...
+    %ddown = train.matmul %dy transposed, %h {train.backward}
     %dup = arith.mulf %dh, %silu {train.backward}
     ```
 
@@ -113,7 +115,12 @@ def RecomputePointwisePass
     %s2 = train.sigmoid %gate {train.backward}
     %silu2 = arith.mulf %gate, %s2 {train.backward}
     %dup = arith.mulf %dh, %silu2 {train.backward}
+    %h2 = arith.mulf %silu2, %up {train.backward}
+    %ddown = train.matmul %dy transposed, %h2 {train.backward}
     ```
+
+    A product that reads such a value comes after the pointwise ops beside it,
+    so that one kernel computes them all in one pass.
 
     CSE leaves both apart: their attributes differ. The numbers are the same
     bits; run before ciuic-train-lower-precision it also keeps such values

@@ -28,7 +28,7 @@ private:
   bool isKept(Value value);
   bool isRecomputed(Operation *op);
   Value recompute(Value value, Operation *before);
-  bool readsRecomputed(Operation *op);
+  bool joinsPointwise(Operation *op);
 
   DenseMap<Operation *, bool> decided;
   DenseMap<Operation *, Operation *> clones;
@@ -85,23 +85,29 @@ Value RecomputePointwise::recompute(Value value, Operation *before) {
   return clone->getResult(0);
 }
 
-bool RecomputePointwise::readsRecomputed(Operation *op) {
-  return llvm::any_of(op->getOperands(), [&](Value operand) {
-    Operation *source = operand.getDefiningOp();
-    return source && operand == source->getResult(0) && isRecomputed(source);
-  });
+/// Whether an op that is not pointwise reads pointwise values that are computed
+/// again.
+bool RecomputePointwise::joinsPointwise(Operation *op) {
+  return !isPointwise(op) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           Operation *source = operand.getDefiningOp();
+           return source && isPointwise(source) && isRecomputed(source);
+         });
 }
 
-/// Moves an op past the pointwise ops that follow: what it reads is then
+/// Moves the pointwise ops that follow in front of an op: what it reads is then
 /// computed beside them, in one pass over what they have in common.
-static void movePastPointwise(Operation *op) {
+static void movePointwiseBefore(Operation *op) {
   Operation *next = op->getNextNode();
-  while (isBackward(next) && isPointwise(next) &&
-         llvm::none_of(next->getOperands(), [&](Value operand) {
-           return operand.getDefiningOp() == op;
-         }))
-    next = next->getNextNode();
-  op->moveBefore(next);
+  while (isBackward(next) && (isPointwise(next) || isa<AccumulateOp>(next))) {
+    Operation *following = next->getNextNode();
+    if (isPointwise(next)) {
+      if (llvm::is_contained(op->getUsers(), next))
+        return;
+      next->moveBefore(op);
+    }
+    next = following;
+  }
 }
 
 void RecomputePointwise::runOnOperation() {
@@ -119,8 +125,8 @@ void RecomputePointwise::runOnOperation() {
       backward.push_back(&op);
   }
   for (Operation *op : backward)
-    if (!isPointwise(op) && readsRecomputed(op))
-      movePastPointwise(op);
+    if (joinsPointwise(op))
+      movePointwiseBefore(op);
   for (Operation &op : llvm::make_early_inc_range(block))
     if (isBackward(&op))
       for (OpOperand &operand : op.getOpOperands())
