@@ -17,9 +17,9 @@ JustInTime::JustInTime(const TaskOrder &tasks, double slack)
 
 unsigned JustInTime::findStart(unsigned earliest, unsigned transfer,
                                unsigned use, double microseconds) const {
-  if (slack == 0)
-    return earliest;
   unsigned stream = tasks.streamOf(use);
+  if (slack == 0 || tasks.streamOf(earliest) != stream)
+    return earliest;
   double between = 0;
   for (unsigned task = use; task-- > earliest + 1;) {
     if (tasks.streamOf(task) != stream)

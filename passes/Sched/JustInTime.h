@@ -18,8 +18,8 @@ public:
 
   /// The last task from `earliest` on, and before `transfer`, on the stream of
   /// `use`, such that the tasks between it and the use take `slack` times what
-  /// the transfers for the use take, `microseconds`. `earliest` if none does;
-  /// it is a task of that stream.
+  /// the transfers for the use take, `microseconds`. `earliest` if none does or
+  /// if it is a task of another stream.
   unsigned findStart(unsigned earliest, unsigned transfer, unsigned use,
                      double microseconds) const;
 
