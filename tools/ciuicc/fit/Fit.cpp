@@ -164,18 +164,18 @@ int fit::chooseWhatFits(CompileOptions &options,
     return code;
   tellDecisions(knobs, result, decisions);
   std::string taken = whatIsTaken(result.outcome, options);
+  std::string flags = describe(knobs, result.choice);
   if (result.given.fits())
     note("--fit: it fits as it is: " + taken);
-  else if (result.outcome.fits())
-    note("--fit: as it is it takes " + whatIsTaken(result.given, options));
   else
-    note(
-        "--fit: nothing that is free to choose is enough; the least found is " +
-        taken);
+    note("--fit: as it is it takes " + whatIsTaken(result.given, options));
   if (!result.given.fits())
     for (const Decision &decision : decisions)
       note("--fit: " + decision.text);
-  if (std::string flags = describe(knobs, result.choice); !flags.empty())
+  if (!result.outcome.fits())
+    note("--fit: nothing that is free to choose is enough; the least takes " +
+         taken + (flags.empty() ? "" : ", ") + flags);
+  else if (!flags.empty())
     note("--fit: the same as without it " + flags + " (" + taken + ", " +
          inPercent(result.outcome.seconds - result.given.seconds,
                    result.given.seconds) +

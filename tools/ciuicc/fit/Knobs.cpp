@@ -232,7 +232,7 @@ std::string fit::describe(const std::vector<Knob> &knobs,
               knobs[i].fixedBy;
     else
       flags += (flags.empty() ? "" : " ") + level.flags +
-               (knobs[i].fixed() ? " instead of the one given" : "");
+               (knobs[i].fixed() ? " (not the one given)" : "");
   }
   if (!flags.empty())
     flags = "with " + flags;

@@ -194,8 +194,10 @@ void Fitting::spend() {
       const Outcome *outcome = trials.of(choice);
       if (!outcome)
         return;
-      if (outcome->fits() &&
-          outcome->seconds < result.outcome.seconds * (1 - kSameTime)) {
+      bool faster = outcome->seconds < result.outcome.seconds * (1 - kSameTime);
+      if (outcome->fits() && !faster)
+        break;
+      if (outcome->fits()) {
         accept(knob, middle, *outcome);
         low = middle;
       } else {
