@@ -84,7 +84,8 @@ Evaluator::Module Evaluator::runTo(size_t last, const CompileOptions &options,
                                    std::string &why) {
   // No limits: what the job takes is asked, not whether it may.
   CompileOptions unlimited = options;
-  unlimited.deviceMemory = unlimited.hostMemory = unlimited.sharedMemory = 0;
+  unlimited.deviceMemory = unlimited.hostMemory = 0;
+  unlimited.sharedMemory = unlimited.nvmeSpace = 0;
   PhaseOptions phases = tool::phaseOptions(resolved.job, unlimited);
   message.clear();
 
@@ -143,12 +144,14 @@ Outcome Evaluator::evaluate(const CompileOptions &options) {
   int64_t ranks = resolved->job.batch.worldSize;
   outcome.device = arena(sched::kDeviceArena);
   outcome.host = arena(sched::kHostArena) * ranks;
+  outcome.nvme = arena(sched::kNvmeArena) * ranks;
   auto beyond = [](int64_t needs, int64_t has) {
     return has ? std::max<int64_t>(0, needs - has) : 0;
   };
   outcome.excess =
       beyond(outcome.device, options.deviceMemory) * ranks +
       beyond(outcome.host, options.hostMemory) +
+      beyond(outcome.nvme, options.nvmeSpace) +
       beyond(outcome.device * ranks + outcome.host, options.sharedMemory);
   sched::Rates rates =
       options.machine

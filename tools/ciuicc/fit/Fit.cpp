@@ -47,8 +47,12 @@ static std::string whatIsTaken(const Outcome &outcome,
     return memory(outcome.device, 0) + " on each device, host " +
            memory(outcome.host, 0) + ", of " +
            inUnits(options.sharedMemory, "B") + " together";
-  return memory(outcome.device, options.deviceMemory) +
-         " on each device, host " + memory(outcome.host, options.hostMemory);
+  std::string text = memory(outcome.device, options.deviceMemory) +
+                     " on each device, host " +
+                     memory(outcome.host, options.hostMemory);
+  if (outcome.nvme)
+    text += ", files " + memory(outcome.nvme, options.nvmeSpace);
+  return text;
 }
 
 /// What of the time of a step something costs or saves.
@@ -181,6 +185,9 @@ int fit::chooseWhatFits(CompileOptions &options,
                    result.given.seconds) +
          "; " + std::to_string(trials.made()) + " jobs planned)");
   options = withChoice(options, knobs, result.choice);
+  // A folder for files is no fault where none are needed.
+  if (options.overrides.offloadOptimizer != config::OffloadDevice::Nvme)
+    options.overrides.nvmePath.reset();
   return 0;
 }
 

@@ -12,7 +12,7 @@ using tool::CompileOptions;
 
 /// Shares of the optimizer states that may be offloaded.
 static constexpr int kRatios = 8;
-/// Into how many shares blocks are divided, of which some are recomputed whole.
+/// Shares of the blocks that may be treated otherwise than the rest.
 static constexpr int64_t kBlockParts = 8;
 
 namespace {
@@ -26,10 +26,18 @@ private:
   void addBatch();
   void addStage();
   void addOptimizerOffload();
+  void addFiles(Knob &knob) const;
+  void addParameterOffload();
+  void addActivationOffload();
   void addRecompute();
+  void addKeepGathered();
   void addPrefetch();
 
   static void add(Knob &knob, config::RecomputeSpec spec);
+  void addBlocks(Knob &knob, const char *flag,
+                 std::optional<int64_t> config::Overrides::*field,
+                 std::vector<int64_t> counts) const;
+  std::vector<int64_t> partsOfBlocks() const;
   Knob start(std::string name, std::initializer_list<const char *> flags,
              std::initializer_list<const char *> keys) const;
   void finish(Knob knob);
@@ -117,6 +125,26 @@ void Finder::addStage() {
   finish(std::move(knob));
 }
 
+/// States in files, where it is known on which disk.
+void Finder::addFiles(Knob &knob) const {
+  const CompileOptions &options = job.options;
+  bool known = options.overrides.nvmePath.has_value();
+  if (!known && !(job.proposes && options.machine && options.machine->disk))
+    return;
+  unsigned level = knob.levels.size();
+  knob.levels.push_back(
+      {known ? "--offload-optimizer nvme"
+             : "--offload-optimizer nvme --nvme-path DIR",
+       "\"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": ..}",
+       [known](CompileOptions &options) {
+         options.overrides.offloadOptimizer = config::OffloadDevice::Nvme;
+         if (!known)
+           options.overrides.nvmePath = "DIR";
+       }});
+  if (!knob.inFile)
+    knob.probes.push_back(level);
+}
+
 void Finder::addOptimizerOffload() {
   if (!runs("place"))
     return;
@@ -139,6 +167,7 @@ void Finder::addOptimizerOffload() {
     }
     if (!knob.inFile)
       knob.probes = {kRatios / 2, kRatios};
+    addFiles(knob);
   } else { // Where it is the host that lacks room.
     knob.levels.push_back({"--offload-optimizer none",
                            "\"offload_optimizer\": {\"device\": \"none\"}",
@@ -147,6 +176,78 @@ void Finder::addOptimizerOffload() {
                                  config::OffloadDevice::None;
                            }});
   }
+  finish(std::move(knob));
+}
+
+/// Parameters wait in host memory; at every stage, which no file can say.
+void Finder::addParameterOffload() {
+  if (!runs("place"))
+    return;
+  Knob knob = start("parameter offload", {"--offload-param"},
+                    {"zero_optimization.offload_param.device"});
+  bool offloaded =
+      job.resolved.job.zero.offloadParam.device != config::OffloadDevice::None;
+  config::OffloadDevice other =
+      offloaded ? config::OffloadDevice::None : config::OffloadDevice::Cpu;
+  std::string text = config::name(other);
+  knob.levels.push_back({"--offload-param " + text,
+                         "\"offload_param\": {\"device\": \"" + text + "\"}",
+                         [other](CompileOptions &options) {
+                           options.overrides.offloadParam = other;
+                         }});
+  finish(std::move(knob));
+}
+
+/// Whole blocks in a few shares: 4, 8, .. 28 of 32.
+std::vector<int64_t> Finder::partsOfBlocks() const {
+  std::vector<int64_t> counts;
+  for (int64_t part = 1; part < kBlockParts; ++part)
+    if (int64_t count = job.blocks * part / kBlockParts;
+        count > (counts.empty() ? 0 : counts.back()))
+      counts.push_back(count);
+  return counts;
+}
+
+/// Levels that differ in a number of blocks.
+void Finder::addBlocks(Knob &knob, const char *flag,
+                       std::optional<int64_t> config::Overrides::*field,
+                       std::vector<int64_t> counts) const {
+  for (int64_t count : counts)
+    knob.levels.push_back({flag + (" " + config::printBlocks(count)), "",
+                           [field, count](CompileOptions &options) {
+                             options.overrides.*field = count;
+                           }});
+}
+
+void Finder::addActivationOffload() {
+  if (!runs("place"))
+    return;
+  Knob knob = start("activation offload", {"--offload-activations"}, {});
+  std::vector<int64_t> counts = {0};
+  if (job.resolved.job.room.offloadActivations == 0) {
+    counts = partsOfBlocks();
+    counts.push_back(config::kAllBlocks);
+  }
+  addBlocks(knob, "--offload-activations",
+            &config::Overrides::offloadActivations, counts);
+  if (unsigned last = knob.levels.size() - 1; last > 2)
+    knob.probes = {(1 + last) / 2, last};
+  finish(std::move(knob));
+}
+
+/// Takes room where there is some left: what is gathered for the forward
+/// serves the backward too.
+void Finder::addKeepGathered() {
+  if (!runs("place"))
+    return;
+  Knob knob = start("kept gathers", {"--keep-gathered"}, {});
+  knob.spends = job.resolved.job.room.keepGathered == 0;
+  std::vector<int64_t> counts = {0};
+  if (knob.spends) {
+    counts = partsOfBlocks();
+    counts.push_back(config::kAllBlocks);
+  }
+  addBlocks(knob, "--keep-gathered", &config::Overrides::keepGathered, counts);
   finish(std::move(knob));
 }
 
@@ -163,17 +264,12 @@ void Finder::addRecompute() {
   Knob knob = start("recomputation", {"--recompute"}, {});
   if (!job.resolved.job.room.recompute.any()) {
     // Single ops everywhere, then ever more blocks as a whole.
-    add(knob, config::RecomputeSpec{0, config::kAllBlocks});
-    for (int64_t part = 1; part < kBlockParts; ++part)
-      if (int64_t whole = job.blocks * part / kBlockParts;
-          whole > job.blocks * (part - 1) / kBlockParts)
-        add(knob, config::RecomputeSpec{whole, config::kAllBlocks});
-    add(knob, config::RecomputeSpec{config::kAllBlocks, 0});
-    unsigned last = knob.levels.size() - 1;
-    knob.probes = {1};
-    if (last > 2)
-      knob.probes.push_back((1 + last) / 2);
-    knob.probes.push_back(last);
+    add(knob, {0, config::kAllBlocks});
+    for (int64_t whole : partsOfBlocks())
+      add(knob, {whole, config::kAllBlocks});
+    add(knob, {config::kAllBlocks, 0});
+    if (unsigned last = knob.levels.size() - 1; last > 2)
+      knob.probes = {1, (1 + last) / 2, last};
   }
   finish(std::move(knob));
 }
@@ -194,9 +290,12 @@ void Finder::addPrefetch() {
 std::vector<Knob> Finder::run() {
   addStage();
   addOptimizerOffload();
+  addParameterOffload();
   addRecompute();
+  addActivationOffload();
   addBatch();
   addPrefetch();
+  addKeepGathered();
   return std::move(knobs);
 }
 
