@@ -186,7 +186,9 @@ int fit::chooseWhatFits(CompileOptions &options,
          "; " + std::to_string(trials.made()) + " jobs planned)");
   options = withChoice(options, knobs, result.choice);
   // A folder for files is no fault where none are needed.
-  if (options.overrides.offloadOptimizer != config::OffloadDevice::Nvme)
+  if (options.overrides.offloadOptimizer.value_or(
+          evaluator.resolved().job.zero.offloadOptimizer.device) !=
+      config::OffloadDevice::Nvme)
     options.overrides.nvmePath.reset();
   return 0;
 }

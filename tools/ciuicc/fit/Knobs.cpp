@@ -131,7 +131,6 @@ void Finder::addFiles(Knob &knob) const {
   bool known = options.overrides.nvmePath.has_value();
   if (!known && !(job.proposes && options.machine && options.machine->disk))
     return;
-  unsigned level = knob.levels.size();
   knob.levels.push_back(
       {known ? "--offload-optimizer nvme"
              : "--offload-optimizer nvme --nvme-path DIR",
@@ -141,8 +140,6 @@ void Finder::addFiles(Knob &knob) const {
          if (!known)
            options.overrides.nvmePath = "DIR";
        }});
-  if (!knob.inFile)
-    knob.probes.push_back(level);
 }
 
 void Finder::addOptimizerOffload() {
@@ -168,6 +165,8 @@ void Finder::addOptimizerOffload() {
     if (!knob.inFile)
       knob.probes = {kRatios / 2, kRatios};
     addFiles(knob);
+    if (!knob.inFile && knob.levels.size() > kRatios + 1)
+      knob.probes.push_back(kRatios + 1);
   } else { // Where it is the host that lacks room.
     knob.levels.push_back({"--offload-optimizer none",
                            "\"offload_optimizer\": {\"device\": \"none\"}",
@@ -175,6 +174,9 @@ void Finder::addOptimizerOffload() {
                              options.overrides.offloadOptimizer =
                                  config::OffloadDevice::None;
                            }});
+    if (job.resolved.job.zero.offloadOptimizer.device ==
+        config::OffloadDevice::Cpu)
+      addFiles(knob);
   }
   finish(std::move(knob));
 }
