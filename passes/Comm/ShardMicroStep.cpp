@@ -72,6 +72,7 @@ private:
   /// Of a parameter, for a use-group.
   llvm::StringMap<Value> views;
   llvm::MapVector<unsigned, SmallVector<Contribution>> gradients;
+  llvm::DenseSet<LogicalParameter *> added; ///< Whose gradients are in there.
   int64_t gatheredBytes = 0, reducedBytes = 0, gathers = 0, reductions = 0;
 };
 } // namespace
@@ -150,11 +151,10 @@ LogicalResult MicroStep::noteGradient(train::AccumulateOp accumulate) {
                                     << ", which no optimizer updates";
   const Member &member = bucket.members[place];
   SmallVector<Contribution> &list = gradients[index];
-  for (Contribution &other : list)
-    if (other.member.parameter == member.parameter)
-      return accumulate.emitOpError()
-             << "is the second to add to " << accumulate.getStateAttr()
-             << " in @" << function.getName() << ", expected one sum";
+  if (!added.insert(member.parameter).second)
+    return accumulate.emitOpError()
+           << "is the second to add to " << accumulate.getStateAttr() << " in @"
+           << function.getName() << ", expected one sum";
   list.push_back({member, accumulate});
   return success();
 }

@@ -26,6 +26,7 @@ struct Declared {
   BucketOp bucket;
   SmallVector<StateOp> members;
   SmallVector<StateOp> parameters, gradients, masters;
+  SmallVector<StateOp> storage; ///< These and the moments.
 };
 
 struct VerifySharded : comm::impl::VerifyShardedPassBase<VerifySharded> {
@@ -93,9 +94,10 @@ LogicalResult VerifySharded::collect() {
              << stringifyRole(role) << " @" << state.getSymName() << " names @"
              << *owner << ", which is no comm.bucket";
     Declared &declared = it->second;
+    (member ? declared.members : declared.storage).push_back(state);
     if (member)
-      declared.members.push_back(state);
-    else if (role == Role::Parameter)
+      continue;
+    if (role == Role::Parameter)
       declared.parameters.push_back(state);
     else if (role == Role::Gradient)
       declared.gradients.push_back(state);
@@ -178,9 +180,7 @@ LogicalResult VerifySharded::verifyStorage(Declared &declared) {
              << member.getTensorType() << " lies in bucket @"
              << bucket.getSymName() << " of " << element;
 
-  for (auto state : getOperation().getOps<StateOp>()) {
-    if (!state.getOf() || *state.getOf() != bucket.getSymName())
-      continue;
+  for (StateOp state : declared.storage) {
     RankedTensorType type = state.getTensorType();
     auto expected =
         int64_t(state.getSharded() ? bucket.getChunk() : bucket.getElements());
@@ -280,10 +280,13 @@ Declared *VerifySharded::bucketOf(Value value) {
 
 bool VerifySharded::isMember(Declared &declared, int64_t offset, Type type) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
-  return llvm::any_of(declared.members, [&](StateOp member) {
-    return int64_t(*member.getOffset()) == offset &&
-           member.getTensorType().getShape() == shape;
+  // They are sorted by their offsets, of which no two are equal.
+  auto it = llvm::partition_point(declared.members, [&](StateOp member) {
+    return int64_t(*member.getOffset()) < offset;
   });
+  return it != declared.members.end() &&
+         int64_t(*(*it).getOffset()) == offset &&
+         StateOp(*it).getTensorType().getShape() == shape;
 }
 
 LogicalResult VerifySharded::verifyUnpack(UnpackOp unpack) {

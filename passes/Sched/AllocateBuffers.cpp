@@ -218,7 +218,8 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     PackOptions options;
     options.enough = enough;
     const Lives &lives = program.lives.lives;
-    Packing packing = packBuffers(lives, lives.findConflicts(), names, options);
+    Packing packing =
+        packBuffers(lives, lives.findConflicts(options.work), names, options);
     for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
       place(buffer, base + offset);
     program.bytes = packing.bytes;

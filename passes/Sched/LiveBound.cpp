@@ -136,22 +136,24 @@ LiveBound ciuic::sched::findLiveBound(const Lives &lives, int64_t work) {
   // to what comes after. A buffer that takes all of its bytes from those
   // before it needs none of its own.
   constexpr int64_t unbounded = std::numeric_limits<int64_t>::max() / 2;
+  LiveBound byOrder = boundByProgramOrder(lives);
+  std::optional<Lists> successors = lives.findSuccessors(work);
+  if (!successors)
+    return byOrder;
   auto count = static_cast<uint32_t>(lives.size());
   uint32_t source = 2 * count, sink = source + 1;
   Flow flow(2 * count + 2);
   int64_t total = 0;
-  Lists successors = lives.findSuccessors();
   for (uint32_t i = 0; i < count; ++i) {
     total += lives[i].bytes;
     flow.add(source, count + i, lives[i].bytes);
     flow.add(i, sink, lives[i].bytes);
     // What it was handed it may hand on, without holding it.
     flow.add(i, count + i, unbounded);
-    for (uint32_t next : successors[i])
+    for (uint32_t next : (*successors)[i])
       flow.add(count + i, next, unbounded);
   }
   int64_t shared = flow.run(source, sink, work);
-  LiveBound byOrder = boundByProgramOrder(lives);
   if (shared < 0)
     return byOrder;
   LiveBound bound{total - shared, {}, /*exact=*/true};

@@ -18,8 +18,9 @@ struct LiveBound {
 /// antichains of the order "before", and their most bytes are what the
 /// cheapest cover by chains costs (Dilworth, 1950), which is a flow: bytes
 /// pass from a buffer to one that comes after it, as memory does. Where the
-/// flow takes more than `work` visits of edges, the heaviest set by program
-/// order instead, which is an antichain too.
+/// flow takes more than `work` visits of edges, or so many comparisons to find
+/// its edges, the heaviest set by program order instead, which is an antichain
+/// too.
 LiveBound findLiveBound(const Lives &lives, int64_t work = int64_t(1) << 31);
 
 } // namespace ciuic::sched

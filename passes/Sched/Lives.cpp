@@ -55,19 +55,9 @@ std::optional<Lists> Lives::findConflicts(size_t most) const {
   return lists;
 }
 
-void Lives::findConflictsOf(uint32_t i,
-                            std::vector<uint32_t> &conflicts) const {
-  conflicts.clear();
-  for (uint32_t j = 0; j < i; ++j)
-    if (fence[j] > lives[i].first && !lives[j].isBefore(lives[i]))
-      conflicts.push_back(j);
-  for (uint32_t j = i + 1; j < lives.size() && lives[j].first < fence[i]; ++j)
-    if (!lives[i].isBefore(lives[j]))
-      conflicts.push_back(j);
-}
-
-Lists Lives::findSuccessors() const {
+std::optional<Lists> Lives::findSuccessors(int64_t work) const {
   Lists lists;
+  int64_t compared = 0;
   for (const Life &life : lives) {
     size_t from = lists.numbers.size();
     uint32_t until = UINT32_MAX;
@@ -77,9 +67,12 @@ Lists Lives::findSuccessors() const {
                                      }) -
                lives.begin();
     for (; j < lives.size() && lives[j].first < until; ++j) {
+      if (++compared > work)
+        return std::nullopt;
       if (!life.isBefore(lives[j]))
         continue;
       auto found = llvm::ArrayRef(lists.numbers).drop_front(from);
+      compared += found.size();
       if (llvm::any_of(found,
                        [&](uint32_t k) { return lives[k].isBefore(lives[j]); }))
         continue;

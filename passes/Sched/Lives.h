@@ -66,16 +66,16 @@ public:
   /// everything comes after a buffer ends the search for its conflicts.
   std::optional<Lists> findConflicts(size_t most = size_t(1) << 27) const;
 
-  /// Those of one buffer, in time that grows with all buffers.
-  void findConflictsOf(uint32_t i, std::vector<uint32_t> &conflicts) const;
+  /// From this task on, all come after the buffer.
+  uint32_t fenceOf(uint32_t i) const { return fence[i]; }
 
   /// For each, the ones right after it: what comes after a buffer comes after
-  /// one of these, or is one.
-  Lists findSuccessors() const;
+  /// one of these, or is one. None if that takes more than `work` comparisons.
+  std::optional<Lists> findSuccessors(int64_t work = int64_t(1) << 31) const;
 
 private:
   std::vector<Life> lives;
-  /// From this task on, all come after the buffer.
+  /// See fenceOf().
   std::vector<uint32_t> fence;
 };
 

@@ -5,6 +5,7 @@
 #include "passes/Sched/JustInTime.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/TaskOrder.h"
+#include "passes/Sched/TouchIndex.h"
 #include "llvm/Support/Format.h"
 
 #include <queue>
@@ -54,7 +55,7 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     throttleReads(tasks, symbols, throttles);
 
     // Touches of each buffer so far, as tasks are gone through in order.
-    llvm::DenseMap<StringAttr, SmallVector<Touch>> before;
+    llvm::DenseMap<StringAttr, TouchIndex> before;
     SmallVector<SmallVector<std::pair<StringAttr, Touch>>> mine(count);
     for (auto &[buffer, touches] : tasks.touches())
       for (const Touch &touch : touches)
@@ -64,9 +65,10 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
     for (unsigned task = 0; task < count; ++task) {
       SmallVector<unsigned, 2> needed = throttles[task];
       for (auto &[buffer, touch] : mine[task])
-        for (const Touch &other : before[buffer])
-          if (other.task != task && touch.conflicts(other))
-            needed.push_back(other.task);
+        before[buffer].forEachConflict(touch, [&](const Touch &other) {
+          needed.push_back(other.task);
+          return true;
+        });
       // Latest first: they imply the most.
       llvm::sort(needed, std::greater<>());
       SmallVector<Value> added;
@@ -77,7 +79,7 @@ struct OrderTasks : impl::OrderTasksPassBase<OrderTasks> {
       TaskOp(tasks.tasks()[task]).getAfterMutable().assign(added);
       events += added.size();
       for (auto &[buffer, touch] : mine[task])
-        before[buffer].push_back(touch);
+        before[buffer].add(touch);
     }
     remark::analysis(program.getLoc(),
                      remark::RemarkOpts::name("Ordered").category("sched"))

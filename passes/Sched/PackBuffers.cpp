@@ -3,7 +3,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <map>
 #include <numeric>
+#include <queue>
 #include <tuple>
 
 using namespace ciuic::sched;
@@ -39,16 +41,12 @@ private:
     return best.bytes <= options.enough || visits >= options.work;
   }
   llvm::ArrayRef<uint32_t> conflictsOf(uint32_t i) {
-    if (conflicts) {
-      visits += (*conflicts)[i].size() + 1;
-      return (*conflicts)[i];
-    }
-    visits += lives.size();
-    lives.findConflictsOf(i, found);
-    return found;
+    visits += (*conflicts)[i].size() + 1;
+    return (*conflicts)[i];
   }
   std::vector<Order> makeOrders() const;
   Packing place(const Order &order);
+  Packing sweep(bool backward) const;
   void improve(Order order, Packing packing, int64_t until);
   void keep(const Packing &packing) {
     if (best.offsets.empty() || packing.bytes < best.bytes)
@@ -62,7 +60,6 @@ private:
   Packing best;
   Draw draw;
   int64_t visits = 0;
-  std::vector<uint32_t> found;                    ///< Scratch of conflictsOf().
   std::vector<std::pair<int64_t, int64_t>> taken; ///< Scratch of place().
 };
 
@@ -85,9 +82,7 @@ std::vector<Order> Packer::makeOrders() const {
   auto span = [&](uint32_t i) {
     return -int64_t(lives[i].last - lives[i].first);
   };
-  auto degree = [&](uint32_t i) {
-    return conflicts ? -int64_t((*conflicts)[i].size()) : 0;
-  };
+  auto degree = [&](uint32_t i) { return -int64_t((*conflicts)[i].size()); };
   return {
       sortedBy(names, size),
       // Backwards in time: the backward pass frees what the forward took, so
@@ -119,6 +114,63 @@ Packing Packer::place(const Order &order) {
     }
     packing.offsets[i] = offset;
     packing.bytes = std::max(packing.bytes, offset + bytes);
+  }
+  return packing;
+}
+
+/// Each at the lowest gap, in the order in which they begin or, backwards,
+/// end. Of buffers that begin at one task the larger comes first.
+Packing Packer::sweep(bool backward) const {
+  // Times that rise either way.
+  auto begin = [&](uint32_t i) {
+    return backward ? -int64_t(lives.fenceOf(i)) : int64_t(lives[i].first);
+  };
+  auto end = [&](uint32_t i) {
+    return backward ? -int64_t(lives[i].first) : int64_t(lives.fenceOf(i));
+  };
+  Order order = sortedBy(names, [&](uint32_t i) {
+    return std::make_pair(begin(i), -lives[i].bytes);
+  });
+  Packing packing{0, std::vector<int64_t>(order.size(), -1)};
+  std::map<int64_t, int64_t> gaps; // From their begins to their ends.
+  using Entry = std::pair<int64_t, uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> held;
+  auto release = [&](int64_t from, int64_t to) {
+    auto next = gaps.lower_bound(from);
+    if (next != gaps.end() && next->first == to) {
+      to = next->second;
+      next = gaps.erase(next);
+    }
+    if (next != gaps.begin() && std::prev(next)->second == from)
+      std::prev(next)->second = to;
+    else
+      gaps.insert({from, to});
+  };
+  for (uint32_t i : order) {
+    for (; !held.empty() && held.top().first <= begin(i); held.pop()) {
+      uint32_t done = held.top().second;
+      int64_t offset = packing.offsets[done];
+      release(offset, offset + lives[done].bytes);
+    }
+    int64_t bytes = lives[i].bytes;
+    auto gap = llvm::find_if(gaps, [&](const auto &each) {
+      return each.second - each.first >= bytes;
+    });
+    int64_t offset = packing.bytes;
+    if (gap != gaps.end()) {
+      offset = gap->first;
+      int64_t rest = gap->second;
+      gaps.erase(gap);
+      if (offset + bytes < rest)
+        gaps.insert({offset + bytes, rest});
+    } else if (!gaps.empty() && gaps.rbegin()->second == packing.bytes) {
+      // The last gap goes on above what has been taken so far.
+      offset = gaps.rbegin()->first;
+      gaps.erase(std::prev(gaps.end()));
+    }
+    packing.offsets[i] = offset;
+    packing.bytes = std::max(packing.bytes, offset + bytes);
+    held.push({end(i), i});
   }
   return packing;
 }
@@ -159,6 +211,11 @@ Packing Packer::run() {
   constexpr size_t improved = 3;
   if (lives.size() == 0)
     return {};
+  if (!conflicts) {
+    keep(sweep(/*backward=*/false));
+    keep(sweep(/*backward=*/true));
+    return best;
+  }
   std::vector<std::tuple<int64_t, Order, Packing>> found;
   for (Order &order : makeOrders()) {
     Packing packing = place(order);

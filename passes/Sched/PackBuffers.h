@@ -29,8 +29,10 @@ struct PackOptions {
 /// its time. At least one order is tried, whatever the work.
 ///
 /// `names` breaks ties between buffers that are otherwise alike. Without lists
-/// of conflicts they are found again for each buffer that is placed, and no
-/// order needs them.
+/// of conflicts, which grow with the square of the buffers, a buffer keeps its
+/// bytes from its first task to the one from which on all come after it: the
+/// program is swept once from its start and once from its end, each buffer
+/// goes to the lowest gap that is large enough, and the better sweep counts.
 Packing packBuffers(const Lives &lives, const std::optional<Lists> &conflicts,
                     llvm::ArrayRef<llvm::StringRef> names,
                     const PackOptions &options);

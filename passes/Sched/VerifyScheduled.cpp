@@ -2,6 +2,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/TaskOrder.h"
+#include "passes/Sched/TouchIndex.h"
 
 namespace ciuic::sched {
 #define GEN_PASS_DEF_VERIFYSCHEDULEDPASS
@@ -111,14 +112,22 @@ struct VerifyScheduled : impl::VerifyScheduledPassBase<VerifyScheduled> {
 
   static LogicalResult verify(ProgramOp program) {
     TaskOrder order(program, /*withEvents=*/true);
-    for (auto &[buffer, touches] : order.touches())
-      for (auto [i, late] : llvm::enumerate(touches))
-        for (const Touch &early : ArrayRef(touches).take_front(i)) {
-          if (early.task == late.task || !late.conflicts(early) ||
-              order.isBefore(early.task, late.task))
+    for (auto &[buffer, touches] : order.touches()) {
+      TouchIndex before;
+      for (size_t from = 0, to = 0; from < touches.size(); from = to) {
+        // All of one task, before any of them counts for the next.
+        unsigned task = touches[from].task;
+        for (; to < touches.size() && touches[to].task == task; ++to) {
+          std::optional<unsigned> unordered;
+          before.forEachConflict(touches[to], [&](const Touch &early) {
+            if (!order.isBefore(early.task, task))
+              unordered = std::min(unordered.value_or(early.task), early.task);
+            return true;
+          });
+          if (!unordered)
             continue;
-          TaskOp first = order.tasks()[early.task];
-          TaskOp second = order.tasks()[late.task];
+          TaskOp first = order.tasks()[*unordered];
+          TaskOp second = order.tasks()[task];
           InFlightDiagnostic diag = second.emitOpError()
                                     << "\"" << second.getName() << "\" on "
                                     << stringifyStream(second.getStream())
@@ -129,6 +138,10 @@ struct VerifyScheduled : impl::VerifyScheduledPassBase<VerifyScheduled> {
           diag.attachNote(first.getLoc()) << "the other task is here";
           return diag;
         }
+        for (size_t i = from; i < to; ++i)
+          before.add(touches[i]);
+      }
+    }
     return success();
   }
 };

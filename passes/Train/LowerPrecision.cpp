@@ -121,9 +121,9 @@ LogicalResult LowerPrecision::lowerParameters(StateDeclarer &declarer,
 
 /// The update reads and writes the master; the parameter is its rounding.
 LogicalResult LowerPrecision::updateMasters() {
-  ModuleOp module = getOperation();
+  SymbolTable symbols(getOperation());
   auto isTrained = [&](StringRef name) {
-    auto state = module.lookupSymbol<StateOp>(name);
+    auto state = symbols.lookup<StateOp>(name);
     return state.getRole() == Role::Parameter && state.getTrainable();
   };
   WalkResult walk = applyStep.walk([&](Operation *op) {
@@ -134,7 +134,7 @@ LogicalResult LowerPrecision::updateMasters() {
       StringRef name = write.getState();
       if (!isTrained(name))
         return WalkResult::advance();
-      auto parameter = module.lookupSymbol<StateOp>(name);
+      auto parameter = symbols.lookup<StateOp>(name);
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfter(write);
       auto rounded = arith::TruncFOp::create(

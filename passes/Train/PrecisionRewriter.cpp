@@ -40,15 +40,14 @@ LogicalResult PrecisionRewriter::rewrite() {
 }
 
 LogicalResult PrecisionRewriter::rewrite(Operation &op) {
-  auto module = function->getParentOfType<ModuleOp>();
   if (auto read = dyn_cast<ReadOp>(op)) {
-    auto state = module.lookupSymbol<StateOp>(read.getState());
+    auto state = symbols.lookup<StateOp>(read.getState());
     read.getResult().setType(cast<RankedTensorType>(state.getType()));
     return success();
   }
   if (auto sum = dyn_cast<AccumulateOp>(op)) {
     // Gradients travel in the compute type and are added in f32.
-    auto state = module.lookupSymbol<StateOp>(sum.getState());
+    auto state = symbols.lookup<StateOp>(sum.getState());
     cast(op, 0,
          state.getRole() == Role::Gradient ? Type(compute)
                                            : builder.getF32Type());

@@ -13,7 +13,8 @@ namespace ciuic::train {
 class PrecisionRewriter {
 public:
   PrecisionRewriter(mlir::func::FuncOp function, mlir::FloatType compute)
-      : function(function), compute(compute), builder(function.getContext()) {}
+      : function(function), compute(compute), builder(function.getContext()),
+        symbols(function->getParentOfType<mlir::ModuleOp>()) {}
 
   /// Retypes every op and puts casts where the types of a value and of its
   /// use differ. Emits at the first op that declares no types.
@@ -34,6 +35,7 @@ private:
   mlir::func::FuncOp function;
   mlir::FloatType compute;
   mlir::OpBuilder builder;
+  mlir::SymbolTable symbols;
 
   /// One cast of a value for all its uses in one block's forward or backward:
   /// a cast that served both would keep the wide value alive in between.

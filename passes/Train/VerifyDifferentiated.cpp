@@ -63,11 +63,12 @@ LogicalResult refuse(Operation *op, StringRef function, StringRef why) {
 
 LogicalResult VerifyDifferentiated::verifyGradients() {
   ModuleOp module = getOperation();
+  SymbolTable symbols(module);
   llvm::StringMap<SmallVector<StateOp>> gradients;
   for (StateOp state : statesOf(module)) {
     if (state.getRole() != Role::Gradient)
       continue;
-    auto parameter = module.lookupSymbol<StateOp>(*state.getOf());
+    auto parameter = symbols.lookup<StateOp>(*state.getOf());
     if (!parameter || !parameter.getTrainable())
       return state.emitError()
              << "gradient @" << state.getSymName() << " belongs to @"
@@ -114,7 +115,7 @@ LogicalResult VerifyDifferentiated::verifyGradients() {
       return WalkResult::interrupt();
     }
     if (auto sum = dyn_cast<AccumulateOp>(op)) {
-      auto state = module.lookupSymbol<StateOp>(sum.getState());
+      auto state = symbols.lookup<StateOp>(sum.getState());
       if (state.getRole() != Role::Metric) {
         (void)refuse(op, kEvalStep, "an evaluation accumulates only metrics");
         return WalkResult::interrupt();

@@ -33,6 +33,7 @@ private:
   func::FuncOp microStep, applyStep, evalStep;
   FloatType compute; // of the parameters
   FloatType f32;
+  llvm::StringMap<Role> roles; // of the states
 };
 
 LogicalResult VerifyPrecision::run() {
@@ -61,7 +62,9 @@ LogicalResult VerifyPrecision::run() {
 /// One type for all parameters; what follows a parameter is f32.
 LogicalResult VerifyPrecision::verifyStates() {
   llvm::StringMap<SmallVector<StateOp>> masters;
+  roles.clear();
   for (StateOp state : statesOf(getOperation())) {
+    roles[state.getSymName()] = state.getRole();
     Type element = state.getTensorType().getElementType();
     switch (state.getRole()) {
     case Role::Parameter:
@@ -126,9 +129,8 @@ LogicalResult VerifyPrecision::expect(Operation *op, StringRef what,
 /// An op of a micro-step or evaluation has the types that it declares.
 LogicalResult VerifyPrecision::verifyOp(Operation *op) {
   if (auto sum = dyn_cast<AccumulateOp>(op)) {
-    auto state = getOperation().lookupSymbol<StateOp>(sum.getState());
-    return expect(op, "a value", sum.getValue(),
-                  state.getRole() == Role::Gradient ? compute : f32);
+    bool ofGradient = roles.lookup(sum.getState()) == Role::Gradient;
+    return expect(op, "a value", sum.getValue(), ofGradient ? compute : f32);
   }
   auto extend = dyn_cast<arith::ExtFOp>(op);
   auto round = dyn_cast<arith::TruncFOp>(op);

@@ -68,15 +68,13 @@ LogicalResult ProgramLowering::lowerAccumulate(train::AccumulateOp op) {
 }
 
 /// A gradient or metric that only this reduction reads is reduced in place.
-static bool reducesInPlace(comm::AllReduceOp op) {
+bool ProgramLowering::reducesInPlace(comm::AllReduceOp op) {
   auto read = op.getInput().getDefiningOp<train::ReadOp>();
   if (!read || !read->hasOneUse())
     return false;
-  for (auto other : read->getBlock()->getOps<train::ReadOp>())
-    if (other != read && other.getState() == read.getState())
-      return false;
-  auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-      read, read.getStateAttr());
+  if (reads.lookup(read.getStateAttr().getAttr()).size() != 1)
+    return false;
+  train::StateOp state = shared.stateNamed(read.getStateAttr());
   return state.getRole() == train::Role::Gradient ||
          state.getRole() == train::Role::Metric;
 }

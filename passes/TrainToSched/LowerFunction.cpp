@@ -129,6 +129,16 @@ void ProgramLowering::inlineRecompute() {
   }
 }
 
+void ProgramLowering::collectAccesses() {
+  for (Operation &op : function.getBody().front())
+    if (auto read = dyn_cast<train::ReadOp>(op))
+      reads[read.getStateAttr().getAttr()].push_back(read);
+    else if (auto sum = dyn_cast<train::AccumulateOp>(op))
+      ++accumulations[sum.getStateAttr().getAttr()];
+    else if (auto write = dyn_cast<train::WriteOp>(op))
+      written.insert(write.getStateAttr().getAttr());
+}
+
 Value sched::rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<comm::UnpackOp, comm::ChunkOp>(op))
@@ -149,9 +159,7 @@ bool ProgramLowering::isLastReader(train::StateOp state, Operation *before) {
                ? !readsFirst
                : before->isBeforeInBlock(user) && !isa<train::WriteOp>(user);
   };
-  for (auto read : function.getOps<train::ReadOp>()) {
-    if (read.getState() != state.getSymName())
-      continue;
+  for (train::ReadOp read : reads.lookup(state.getSymNameAttr())) {
     SmallVector<Value> views = {read.getResult()};
     while (!views.empty()) {
       for (Operation *user : views.pop_back_val().getUsers()) {
@@ -173,17 +181,8 @@ void ProgramLowering::planWrite(train::WriteOp write) {
       isa<train::ReadOp, comm::UnpackOp, comm::ChunkOp, arith::ConstantOp>(
           producer))
     return;
-  auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-      write, write.getStateAttr());
-  if (isLastReader(state, producer))
+  if (isLastReader(shared.stateNamed(write.getStateAttr()), producer))
     destinations[value] = shared.stateOf(write.getStateAttr());
-}
-
-bool ProgramLowering::isAccumulatedOnce(StringRef state) {
-  return llvm::count_if(function.getOps<train::AccumulateOp>(),
-                        [&](train::AccumulateOp op) {
-                          return op.getState() == state;
-                        }) == 1;
 }
 
 /// Lets the producers of a pack's members compute straight into the bucket;
@@ -202,7 +201,8 @@ void ProgramLowering::planPack(comm::PackOp pack) {
   if (pack->hasOneUse() && type.getElementType().isF32()) {
     if (auto user = dyn_cast<train::AccumulateOp>(*pack->user_begin())) {
       Place state = shared.stateOf(user.getStateAttr());
-      if (state.type == type && isAccumulatedOnce(user.getState()) &&
+      if (state.type == type &&
+          accumulations.lookup(user.getStateAttr().getAttr()) == 1 &&
           llvm::all_of(pack.getMembers(), isOurs)) {
         whole = state;
         direct = true;
@@ -247,11 +247,10 @@ LogicalResult ProgramLowering::finishWrite(train::WriteOp write) {
   if (value.buffer == state.buffer && value.offset == state.offset)
     return success();
   // Another state's old value may be gone by now.
-  if (auto read = rootOf(write.getValue()).getDefiningOp<train::ReadOp>())
-    for (auto other : function.getOps<train::WriteOp>())
-      if (other.getState() == read.getState())
-        return write.emitOpError() << "copies from @" << read.getState()
-                                   << ", which the function writes too";
+  if (auto read = rootOf(write.getValue()).getDefiningOp<train::ReadOp>();
+      read && written.contains(read.getStateAttr().getAttr()))
+    return write.emitOpError() << "copies from @" << read.getState()
+                               << ", which the function writes too";
   bool onHosts = arenaOf(write.getValue()) == Arena::Host;
   TaskOp copy =
       task(write, Kind::Copy, onHosts ? Stream::Host : Stream::Compute,
@@ -358,6 +357,7 @@ LogicalResult ProgramLowering::run() {
   if (failed(check()))
     return failure();
   inlineRecompute();
+  collectAccesses();
   MLIRContext *context = function.getContext();
   OpBuilder moduleBuilder(context);
   moduleBuilder.setInsertionPointToEnd(shared.module.getBody());
@@ -380,9 +380,8 @@ LogicalResult ProgramLowering::run() {
                })) {
       onHost.insert(op.getResult(0));
     } else if (auto read = dyn_cast<train::ReadOp>(op)) {
-      auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-          read, read.getStateAttr());
-      if (state.getSpace() == train::Space::Host)
+      if (shared.stateNamed(read.getStateAttr()).getSpace() ==
+          train::Space::Host)
         onHost.insert(read.getResult());
     } else if (auto adam = dyn_cast<train::AdamOp>(op)) {
       if (onHost.contains(rootOf(adam.getP())))

@@ -18,9 +18,7 @@ LogicalResult ProgramLowering::lowerOptimizer(
   for (auto [i, value] : llvm::enumerate(inPlace)) {
     Place place = placeOf(value);
     if (auto root = rootOf(value).getDefiningOp<train::ReadOp>()) {
-      auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-          root, root.getStateAttr());
-      if (!isLastReader(state, op))
+      if (!isLastReader(shared.stateNamed(root.getStateAttr()), op))
         return op->emitOpError() << "cannot update operand " << i
                                  << " in place: it is read later";
     } else if (auto copy = value.getDefiningOp<comm::TransferOp>();
@@ -61,7 +59,7 @@ LogicalResult ProgramLowering::lowerOptimizer(
 }
 
 /// A rank's part of the parameter starts at rank times this many elements.
-static int64_t rankStride(Value parameter) {
+static int64_t rankStride(Value parameter, const ModuleLowering &shared) {
   int64_t elements =
       cast<RankedTensorType>(parameter.getType()).getNumElements();
   Operation *op = parameter.getDefiningOp();
@@ -72,8 +70,7 @@ static int64_t rankStride(Value parameter) {
   auto read = dyn_cast_or_null<train::ReadOp>(op);
   if (!read)
     return 0;
-  auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-      read, read.getStateAttr());
+  train::StateOp state = shared.stateNamed(read.getStateAttr());
   return state && state.getSharded() ? elements : 0;
 }
 
@@ -151,7 +148,7 @@ LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
       .Case([&](train::AdamOp adam) {
         SmallVector<int64_t> ints = {adam.getDecoupled(),
                                      adam.getBiasCorrection(),
-                                     rankStride(adam.getP())};
+                                     rankStride(adam.getP(), shared)};
         llvm::append_range(ints, adam.getUndecayed());
         return lowerOptimizer(
             op, Kind::Adam, {adam.getP(), adam.getM(), adam.getV()},
@@ -163,7 +160,8 @@ LogicalResult ProgramLowering::lowerUpdateOp(Operation *op) {
              adam.getDecay().convertToDouble()});
       })
       .Case([&](train::SGDOp sgd) {
-        SmallVector<int64_t> ints = {sgd.getNesterov(), rankStride(sgd.getP())};
+        SmallVector<int64_t> ints = {sgd.getNesterov(),
+                                     rankStride(sgd.getP(), shared)};
         llvm::append_range(ints, sgd.getUndecayed());
         return lowerOptimizer(
             op, Kind::Sgd, {sgd.getP(), sgd.getM()},

@@ -43,15 +43,44 @@ Place ModuleLowering::constantOf(RankedTensorType type, double value) {
   return place;
 }
 
+/// Appends what the region holds: types and attributes, which are unique in
+/// their context, values by number. Regions of one text are alike but for
+/// locations and the names of values.
+static void appendContents(Region &region, std::string &text,
+                           llvm::DenseMap<Value, uint32_t> &numbers) {
+  auto append = [&](auto word) {
+    text.append(reinterpret_cast<const char *>(&word), sizeof(word));
+  };
+  auto define = [&](Value value) {
+    append(value.getType().getAsOpaquePointer());
+    numbers.try_emplace(value, numbers.size());
+  };
+  for (Block &block : region) {
+    append(block.getNumArguments());
+    for (BlockArgument argument : block.getArguments())
+      define(argument);
+    for (Operation &op : block) {
+      append(op.getName().getAsOpaquePointer());
+      append(op.getAttrDictionary().getAsOpaquePointer());
+      append(op.getNumOperands());
+      for (Value operand : op.getOperands())
+        append(numbers.lookup(operand));
+      append(op.getNumResults());
+      for (Value result : op.getResults())
+        define(result);
+      append(op.getNumRegions());
+      for (Region &inner : op.getRegions())
+        appendContents(inner, text, numbers);
+    }
+    append(uintptr_t(0)); // No op's name.
+  }
+}
+
 FlatSymbolRefAttr ModuleLowering::addKernel(KernelOp kernel) {
-  // Two kernels are one if they print alike but for the name.
-  std::string body;
-  llvm::raw_string_ostream os(body);
-  os << kernel.getOutputs();
-  for (BlockArgument argument : kernel.getBody().front().getArguments())
-    os << argument.getType() << ',';
-  for (Operation &op : kernel.getBody().front())
-    op.print(os, OpPrintingFlags().useLocalScope());
+  // Two kernels are one if they differ in nothing but the name.
+  std::string body = std::to_string(kernel.getOutputs()) + ":";
+  llvm::DenseMap<Value, uint32_t> numbers;
+  appendContents(kernel.getBody(), body, numbers);
   auto [it, isNew] = kernels.try_emplace(body);
   if (isNew) {
     std::string unique = kernel.getSymName().str();

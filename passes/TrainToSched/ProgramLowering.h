@@ -53,6 +53,10 @@ public:
                                      mlir::FlatSymbolRefAttr state,
                                      mlir::FlatSymbolRefAttr program);
 
+  /// The state of this name; null if there is none.
+  train::StateOp stateNamed(mlir::FlatSymbolRefAttr state) const {
+    return symbols.lookup<train::StateOp>(state.getAttr());
+  }
   /// The place of a state's storage.
   Place stateOf(mlir::FlatSymbolRefAttr state);
   /// An f32 or i32 scalar that always holds `value`.
@@ -76,7 +80,7 @@ public:
 private:
   mlir::SymbolTable symbols;
   llvm::DenseMap<mlir::StringAttr, Place> states;
-  llvm::StringMap<mlir::FlatSymbolRefAttr> kernels; ///< By printed body.
+  llvm::StringMap<mlir::FlatSymbolRefAttr> kernels; ///< By what they hold.
   llvm::DenseMap<std::pair<mlir::Type, int64_t>, Place> constants;
   llvm::StringMap<int64_t> nameCounts;
 };
@@ -109,10 +113,10 @@ private:
   // LowerFunction.cpp
   mlir::LogicalResult check();
   void inlineRecompute();
+  void collectAccesses();
   void planDestinations();
   void planPack(comm::PackOp pack);
   void planWrite(train::WriteOp write);
-  bool isAccumulatedOnce(llvm::StringRef state);
   bool isLastReader(train::StateOp state, Operation *before);
   mlir::LogicalResult lower(Operation *op);
   mlir::LogicalResult finishWrite(train::WriteOp write);
@@ -135,6 +139,7 @@ private:
   mlir::FailureOr<bool> lowerFileTransfer(comm::TransferOp transfer);
   void readAhead();
   mlir::LogicalResult lowerPack(comm::PackOp pack);
+  bool reducesInPlace(comm::AllReduceOp op);
   mlir::LogicalResult lowerAccumulate(train::AccumulateOp accumulate);
 
   // PointwiseKernels.cpp
@@ -190,6 +195,11 @@ private:
   bool adds; ///< Accumulators are added to, not started.
   ProgramOp program;
   mlir::OpBuilder builder;
+
+  /// The function's accesses, by state.
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<train::ReadOp, 2>> reads;
+  llvm::DenseMap<mlir::StringAttr, unsigned> accumulations;
+  llvm::DenseSet<mlir::StringAttr> written;
 
   llvm::DenseMap<Value, Place> places;
   /// Where a value that is still to be computed will live.

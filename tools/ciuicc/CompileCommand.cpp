@@ -185,6 +185,9 @@ std::string tool::printModule(ModuleOp module) {
 }
 
 LogicalResult Compilation::dump(size_t phase) {
+  // A bundle holds the IR of all phases; who stops before wants no other.
+  if (options.dump.empty() && last + 1 < getPhases().size())
+    return success();
   std::string name = dumpName(phase);
   ir.push_back({"ir/" + name, printModule(*module)});
   if (options.dump.empty())
