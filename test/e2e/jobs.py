@@ -46,6 +46,7 @@ OPTIONS = {
     "recompute": "--recompute",
     "keep": "--keep-gathered",
     "prefetch": "--prefetch",
+    "ratio": "--offload-ratio",
 }
 
 PLAIN = {
@@ -129,8 +130,7 @@ def choose_room(rng, job):
     job = dict(job)
     for choice, values in CHOICES.items():
         job[choice] = rng.choice(values)
-    # Below stage 3 DeepSpeed knows no part of the optimizer's state.
-    if job["offload"] == "none" or job["stage"] < 3:
+    if job["offload"] == "none":
         job["ratio"] = None
     # Nothing is gathered there.
     if job["stage"] < 3:
@@ -165,8 +165,6 @@ def settings_of(job):
     }
     if job["offload"] != "none":
         zero["offload_optimizer"] = {"device": job["offload"]}
-        if job["ratio"] is not None:
-            zero["offload_optimizer"]["ratio"] = job["ratio"]
     changes = {}
     if job["precision"] == "bf16":
         changes["bf16"] = {"enabled": True}
