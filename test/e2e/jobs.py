@@ -1,9 +1,10 @@
 """Random training jobs: models of every kind that is read, layouts, and all
-choices that make room. For memory_truth_test.py and random_jobs.py.
+choices that make room. For room_test.py, random_jobs.py and
+random_programs.py.
 
 A job is a dictionary of choices. What makes room must not change what is
-trained: `without_room` is the same job with none of it, `alone` the same
-global batches on one device."""
+trained: `without_room` is the same job with less of it, whose results have the
+same bits; `alone` has the same global batches on one device and none of it."""
 
 import json
 import os
@@ -30,6 +31,8 @@ ROOM = {
     "recompute": "none",
     "keep": "none",
     "prefetch": 1,
+    "parameters": "none",
+    "activations": "none",
 }
 
 # The values that a random job draws from, `neutral` among them.
@@ -39,6 +42,8 @@ CHOICES = {
     "recompute": ("none", "block", "block:1"),
     "keep": ("none", "all", 1),
     "prefetch": (1, 0, 2),
+    "parameters": ("none", "none", "cpu"),
+    "activations": ("none", "none", "1", "all"),
 }
 
 # Given as options; what is None or neutral is left out.
@@ -47,6 +52,8 @@ OPTIONS = {
     "keep": "--keep-gathered",
     "prefetch": "--prefetch",
     "ratio": "--offload-ratio",
+    "parameters": "--offload-param",
+    "activations": "--offload-activations",
 }
 
 PLAIN = {
@@ -139,14 +146,16 @@ def choose_room(rng, job):
 
 
 def without_room(job):
-    """The same job with all that makes room left out."""
-    return {**job, **ROOM}
+    """The same job without what makes room and changes no arithmetic. What is
+    computed again may be computed by other kernels, in another order."""
+    return {**job, **ROOM, "recompute": job["recompute"]}
 
 
 def alone(job):
     """The same global batches on one device, nothing split or offloaded."""
     return {
-        **without_room(job),
+        **job,
+        **ROOM,
         "devices": 1,
         "stage": 0,
         "micro": job["devices"] * job["micro"],
