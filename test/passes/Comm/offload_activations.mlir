@@ -7,7 +7,7 @@
 // RUN: ciuic-opt %s --split-input-file --ciuic-comm-offload-activations=ahead=0 | FileCheck %s --check-prefix=LATE
 // RUN: not ciuic-opt %s --split-input-file --ciuic-comm-offload-activations=ahead=-1 2>&1 | FileCheck %s --check-prefix=AHEAD
 // RUN: not ciuic-opt %s --split-input-file --ciuic-comm-offload-activations=blocks=-2 2>&1 | FileCheck %s --check-prefix=OPTION
-// RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=3" --ciuic-train-recompute-blocks=policy=block --ciuic-comm-offload-parameters --ciuic-comm-offload-activations --ciuic-verify-placed --remarks-filter=comm 2>&1 | FileCheck %s --check-prefix=INPUTS
+// RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=3" --ciuic-comm-recompute-blocks --ciuic-comm-offload-parameters --ciuic-comm-offload-activations --ciuic-verify-placed --remarks-filter=comm 2>&1 | FileCheck %s --check-prefix=INPUTS
 
 // NONE-NOT: comm.transfer
 // AHEAD: error: option ahead is -1, expected 0 or more

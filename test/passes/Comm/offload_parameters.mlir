@@ -6,7 +6,7 @@
 // RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=1" --ciuic-comm-offload-parameters --ciuic-verify-placed | FileCheck %s --check-prefix=CHUNK
 // RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=3" --ciuic-comm-offload-parameters --ciuic-comm-offload-optimizer --ciuic-verify-placed | FileCheck %s --check-prefix=BOTH
 // RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=2" --ciuic-comm-offload-parameters --ciuic-comm-offload-optimizer --ciuic-verify-placed | FileCheck %s --check-prefix=GATHER
-// RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=3" --ciuic-train-recompute-blocks=policy=block --ciuic-comm-offload-parameters --cse --canonicalize --ciuic-verify-placed | FileCheck %s --check-prefix=AGAIN
+// RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=3" --ciuic-comm-recompute-blocks --ciuic-comm-offload-parameters --cse --canonicalize --ciuic-verify-placed | FileCheck %s --check-prefix=AGAIN
 // RUN: ciuic-opt %S/Inputs/two_blocks.mlir --ciuic-comm-shard-states="ranks=2 stage=3 persistence-threshold=16" --ciuic-comm-offload-parameters --ciuic-verify-placed --remarks-filter=comm 2>&1 | FileCheck %s --check-prefix=PERSISTENT
 
 // A chunk is copied, then gathered; CSE keeps the copies of forward and
