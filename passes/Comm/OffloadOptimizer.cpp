@@ -48,11 +48,11 @@ static int64_t elementsOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
 
-/// Whether `op` writes a state that lives on the host.
-static bool writesOnHost(Operation *op, SymbolTable &symbols) {
+/// Whether `op` writes a state that does not live on the device.
+static bool writesOffDevice(Operation *op, SymbolTable &symbols) {
   auto write = dyn_cast<train::WriteOp>(op);
   auto state = write ? symbols.lookup<StateOp>(write.getState()) : StateOp();
-  return state && state.getSpace() == Space::Host;
+  return state && state.getSpace() != Space::Device;
 }
 
 static Value transfer(OpBuilder &builder, Location loc, Value value,
@@ -200,12 +200,12 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
   SmallVector<OpOperand *> onDevice;
   for (OpOperand &use : next.getUses()) {
     Operation *user = use.getOwner();
-    if (writesOnHost(user, symbols))
+    if (writesOffDevice(user, symbols))
       continue;
     if (auto narrow = dyn_cast<arith::TruncFOp>(user)) {
       stayOnHost(narrow.getResult());
       if (llvm::all_of(narrow->getUsers(), [&](Operation *reader) {
-            return writesOnHost(reader, symbols);
+            return writesOffDevice(reader, symbols);
           }))
         continue;
       OpBuilder after(narrow);
