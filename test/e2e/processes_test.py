@@ -30,11 +30,17 @@ MPI_MODULE = pathlib.Path(RUNNER).parent.parent / "lib" / "libciuic_mpi.so"
 HAS_MPI = bool(shutil.which("mpirun")) and MPI_MODULE.exists()
 LIMIT = 300  # Seconds: a run that hangs fails.
 LENGTH = 16
+# A loopback address that no other process of the machine uses: a port that is
+# free there stays free, whatever runs beside the tests.
+OWN_HOST = (
+    f"127.{1 + (os.getpid() >> 16) % 250}"
+    f".{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+)
 
 
 def free_port():
     with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
+        server.bind((OWN_HOST, 0))
         return server.getsockname()[1]
 
 
@@ -61,7 +67,7 @@ def start(command, process, processes, port, **changes):
         **os.environ,
         "RANK": str(process),
         "WORLD_SIZE": str(processes),
-        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_ADDR": OWN_HOST,
         "MASTER_PORT": str(port),
         **changes,
     }
@@ -413,12 +419,12 @@ class Processes(ScratchCase):
         self.assertEqual(outcome.code, 3, str(outcome))
         self.assertIn("process 0 of 2 could not be reached", outcome.err)
         with socket.socket() as server:
-            server.bind(("127.0.0.1", 0))
+            server.bind((OWN_HOST, 0))
             server.listen()
             port = server.getsockname()[1]
             outcome = finish(command, start(command, 0, 2, port))
         self.assertEqual(outcome.code, 3, str(outcome))
-        self.assertIn(f"127.0.0.1:{port}: the port is in use", outcome.err)
+        self.assertIn(f"{OWN_HOST}:{port}: the port is in use", outcome.err)
 
     # An environment that contradicts itself is the job's fault.
     def test_contradicting_environment(self):

@@ -54,7 +54,8 @@ private:
   Status sendSome(uint32_t p, std::span<const std::byte> payload);
   Status receiveSome(uint32_t p, std::span<std::byte> payload);
   Status lastWord(uint32_t p, const std::string &problem);
-  Status ended(uint32_t p, const std::string &problem) const;
+  Status saidWhy(uint32_t p);
+  Status ended(uint32_t p, const std::string &problem);
   Status waiting() const;
 
   const Place place;
@@ -99,9 +100,25 @@ ssize_t move(ssize_t result, bool receiving, std::string &problem) {
   return -1;
 }
 
-/// Names process `p` and all others whose connection is closed by now: the one
-/// that failed first may not be the one that is seen first.
-Status TcpGroup::ended(uint32_t p, const std::string &problem) const {
+/// Why process `p` failed, if that is what it says next; else success.
+Status TcpGroup::saidWhy(uint32_t p) {
+  FrameHeader header;
+  bool between = in[p].over || in[p].headerDone == 0;
+  if (!between || !sockets[p].isOpen() ||
+      recv(sockets[p].fd(), &header, sizeof(header), MSG_PEEK) !=
+          sizeof(header) ||
+      !isAbort(header))
+    return {};
+  return lastWord(p, "it failed");
+}
+
+/// The process that failed first may not be the one that is seen first: what
+/// another says of it, or else the names of process `p` and of all others whose
+/// connection is closed by now.
+Status TcpGroup::ended(uint32_t p, const std::string &problem) {
+  for (uint32_t q = 0; q < place.processes; ++q)
+    if (q != p)
+      CIUIC_TRY(saidWhy(q));
   std::string names;
   uint32_t gone = 0;
   for (uint32_t q = 0; q < place.processes; ++q) {
@@ -289,8 +306,8 @@ Status TcpGroup::check() {
     std::string problem;
     if (move(n, true, problem) < 0)
       broken = ended(p, problem);
-    else if (n == sizeof(header) && isAbort(header))
-      broken = lastWord(p, "it failed");
+    else
+      broken = saidWhy(p);
   }
   if (broken.ok())
     return {};

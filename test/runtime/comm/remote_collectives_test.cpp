@@ -5,6 +5,7 @@
 #include "runtime/comm/local/LocalCollectives.h"
 #include "runtime/comm/remote/RemoteCollectives.h"
 #include "runtime/comm/tcp/TcpGroup.h"
+#include "test/runtime/comm/OwnHost.h"
 
 #include <cstring>
 #include <functional>
@@ -126,13 +127,12 @@ std::vector<std::vector<std::byte>> runLocally(const Problem &problem) {
 
 std::vector<std::vector<std::byte>> runRemotely(const Problem &problem,
                                                 uint32_t processes) {
-  auto addresses = tcp::resolve("127.0.0.1", 0);
-  uint16_t port = tcp::listenAt(addresses->front())->localAddress()->port();
+  uint16_t port = freePort();
   std::vector<std::vector<std::vector<std::byte>>> results(processes);
   std::vector<std::thread> threads;
   for (uint32_t p = 0; p < processes; ++p)
     threads.emplace_back([&, p] {
-      auto group = tcp::joinByTcp({p, processes, "127.0.0.1", port}, {20, 20});
+      auto group = tcp::joinByTcp({p, processes, ownHost(), port}, {20, 20});
       ASSERT_TRUE(group.ok()) << group.takeStatus().str();
       RemoteWorld world(**group, problem.ranks);
       results[p] = runRanks(

@@ -2,7 +2,10 @@
 #include "runtime/comm/Frame.h"
 #include "runtime/comm/tcp/Rendezvous.h"
 #include "runtime/comm/tcp/TcpGroup.h"
+#include "test/runtime/comm/OwnHost.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
@@ -15,14 +18,8 @@
 namespace ciuic::rt::tcp::test {
 namespace {
 
-/// A port that was free a moment ago.
-uint16_t freePort() {
-  auto addresses = resolve("127.0.0.1", 0);
-  EXPECT_TRUE(addresses.ok());
-  auto listener = listenAt(addresses->front());
-  EXPECT_TRUE(listener.ok());
-  return listener->localAddress()->port();
-}
+using rt::test::freePort;
+using rt::test::ownHost;
 
 using Body = std::function<Status(ProcessGroup &)>;
 
@@ -34,7 +31,7 @@ std::vector<Status> runAll(uint32_t processes, const Body &body,
   std::vector<std::thread> threads;
   for (uint32_t p = 0; p < processes; ++p)
     threads.emplace_back([&, p] {
-      auto group = joinByTcp({p, processes, "127.0.0.1", port}, options);
+      auto group = joinByTcp({p, processes, ownHost(), port}, options);
       results[p] = group.ok() ? body(**group) : group.takeStatus();
     });
   for (std::thread &thread : threads)
@@ -100,10 +97,10 @@ TEST(TcpGroupTest, SendsMuchOnlyToWhoReads) {
   uint16_t port = freePort();
   Status status;
   std::thread other([&] {
-    auto group = joinByTcp({0, 2, "127.0.0.1", port}, {20, 20});
+    auto group = joinByTcp({0, 2, ownHost(), port}, {20, 20});
     status = group.ok() ? exchangeBytes(**group, bytes) : group.takeStatus();
   });
-  Place place{1, 2, "127.0.0.1", port};
+  Place place{1, 2, ownHost(), port};
   auto sockets = meet(place, 20);
   ASSERT_TRUE(sockets.ok()) << sockets.takeStatus().str();
   const Socket &socket = (*sockets)[0];
@@ -175,6 +172,46 @@ TEST(TcpGroupTest, AbortEndsAll) {
   }
 }
 
+// Why a process failed is heard also by one that comes when it is gone, and
+// whose own words it has not read.
+TEST(TcpGroupTest, AbortIsHeardAfterItsProcessIsGone) {
+  for (size_t bytes : {size_t(0), size_t(10000), size_t(30000000)}) {
+    uint16_t port = freePort();
+    std::atomic<bool> inExchange{false}, gone{false};
+    Status early, late;
+    auto join = [&](uint32_t process) {
+      auto group = joinByTcp({process, 3, ownHost(), port}, {20, 20});
+      EXPECT_TRUE(group.ok()) << group.takeStatus().str();
+      EXPECT_TRUE((*group)->barrier().ok());
+      return std::move(*group);
+    };
+    std::thread zero([&] {
+      auto group = join(0);
+      while (!gone)
+        std::this_thread::yield();
+      late = exchangeBytes(*group, bytes);
+    });
+    std::thread one([&] {
+      auto group = join(1);
+      inExchange = true;
+      early = exchangeBytes(*group, bytes);
+      group->abort(early);
+    });
+    auto group = join(2);
+    while (!inExchange)
+      std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    group->abort(Status::invalid("the data is wrong"));
+    // Process 0 does not end before: this one stops waiting for it.
+    group.reset();
+    gone = true;
+    zero.join();
+    one.join();
+    for (const Status *status : {&early, &late})
+      expectSays(*status, Code::Invalid, "process 2 failed: the data is wrong");
+  }
+}
+
 // A process that ends without a word is noticed.
 TEST(TcpGroupTest, NoticesAProcessThatDied) {
   auto results = runAll(3, [](ProcessGroup &group) -> Status {
@@ -241,34 +278,34 @@ TEST(TcpGroupTest, NamesMissingProcesses) {
   uint16_t port = freePort();
   Status leader, follower;
   std::thread zero([&] {
-    leader = joinByTcp({0, 4, "127.0.0.1", port}, {1.5, 20}).takeStatus();
+    leader = joinByTcp({0, 4, ownHost(), port}, {4, 20}).takeStatus();
   });
   std::thread two([&] {
-    follower = joinByTcp({2, 4, "127.0.0.1", port}, {20, 20}).takeStatus();
+    follower = joinByTcp({2, 4, ownHost(), port}, {20, 20}).takeStatus();
   });
   zero.join();
   two.join();
   expectSays(leader, Code::Machine,
-             "processes 1, 3 of 4 have not joined within 1.5 s at 127.0.0.1:" +
-                 std::to_string(port));
+             "processes 1, 3 of 4 have not joined within 4 s at " + ownHost() +
+                 ":" + std::to_string(port));
   expectSays(follower, Code::Machine, "processes 1, 3 of 4");
 }
 
 // Without process 0 the others say where they looked for it.
 TEST(TcpGroupTest, NamesMissingLeader) {
   uint16_t port = freePort();
-  Status status = joinByTcp({1, 2, "127.0.0.1", port}, {0.3, 20}).takeStatus();
+  Status status = joinByTcp({1, 2, ownHost(), port}, {0.3, 20}).takeStatus();
   expectSays(status, Code::Machine, "process 0 of 2 could not be reached");
-  expectSays(status, Code::Machine, "127.0.0.1:" + std::to_string(port));
+  expectSays(status, Code::Machine, ownHost() + ":" + std::to_string(port));
 }
 
 // A port that another program has is told at once.
 TEST(TcpGroupTest, PortInUse) {
-  auto addresses = resolve("127.0.0.1", 0);
+  auto addresses = resolve(ownHost(), 0);
   auto taken = listenAt(addresses->front());
   ASSERT_TRUE(taken.ok());
   uint16_t port = taken->localAddress()->port();
-  Status status = joinByTcp({0, 2, "127.0.0.1", port}, {20, 20}).takeStatus();
+  Status status = joinByTcp({0, 2, ownHost(), port}, {20, 20}).takeStatus();
   expectSays(status, Code::Machine, "in use");
   expectSays(status, Code::Machine, std::to_string(port));
 }
@@ -279,10 +316,10 @@ TEST(TcpGroupTest, RefusesContradictions) {
   uint16_t port = freePort();
   Status leader, follower;
   std::thread zero([&] {
-    leader = joinByTcp({0, 3, "127.0.0.1", port}, {20, 20}).takeStatus();
+    leader = joinByTcp({0, 3, ownHost(), port}, {20, 20}).takeStatus();
   });
   std::thread other([&] {
-    follower = joinByTcp({1, 2, "127.0.0.1", port}, {20, 20}).takeStatus();
+    follower = joinByTcp({1, 2, ownHost(), port}, {20, 20}).takeStatus();
   });
   zero.join();
   other.join();
@@ -302,7 +339,7 @@ TEST(TcpGroupTest, RefusesTheSameProcessTwice) {
   for (uint32_t i = 0; i < 3; ++i)
     threads.emplace_back([&, i] {
       results[i] =
-          joinByTcp({i ? 1u : 0u, 3, "127.0.0.1", port}, {20, 20}).takeStatus();
+          joinByTcp({i ? 1u : 0u, 3, ownHost(), port}, {20, 20}).takeStatus();
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -317,7 +354,7 @@ TEST(TcpGroupTest, IgnoresStrangers) {
   uint16_t port = freePort();
   std::atomic<bool> over{false};
   std::thread stranger([&] {
-    auto addresses = resolve("127.0.0.1", port);
+    auto addresses = resolve(ownHost(), port);
     std::vector<Socket> held;
     for (int i = 0; !over; i = (i + 1) % 3) {
       auto socket = connectTo(addresses->front(), after(1));
@@ -335,11 +372,11 @@ TEST(TcpGroupTest, IgnoresStrangers) {
   });
   Status zero, one;
   std::thread leader([&] {
-    auto group = joinByTcp({0, 2, "127.0.0.1", port}, {20, 20});
+    auto group = joinByTcp({0, 2, ownHost(), port}, {20, 20});
     zero = group.ok() ? (*group)->barrier() : group.takeStatus();
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  auto group = joinByTcp({1, 2, "127.0.0.1", port}, {20, 20});
+  auto group = joinByTcp({1, 2, ownHost(), port}, {20, 20});
   one = group.ok() ? (*group)->barrier() : group.takeStatus();
   leader.join();
   over = true;
@@ -350,7 +387,7 @@ TEST(TcpGroupTest, IgnoresStrangers) {
 
 // Where process 0 should be another program answers: it is told apart.
 TEST(TcpGroupTest, RefusesAnotherProgram) {
-  auto addresses = resolve("127.0.0.1", 0);
+  auto addresses = resolve(ownHost(), 0);
   auto listener = listenAt(addresses->front());
   ASSERT_TRUE(listener.ok());
   uint16_t port = listener->localAddress()->port();
@@ -363,7 +400,7 @@ TEST(TcpGroupTest, RefusesAnotherProgram) {
     std::byte hello[24];
     (void)client.receive(hello, after(5), "it").ok();
   });
-  Status status = joinByTcp({1, 2, "127.0.0.1", port}, {20, 20}).takeStatus();
+  Status status = joinByTcp({1, 2, ownHost(), port}, {20, 20}).takeStatus();
   server.join();
   expectSays(status, Code::Machine, "is another program");
 }
@@ -371,7 +408,8 @@ TEST(TcpGroupTest, RefusesAnotherProgram) {
 // A machine's name may be that of a loopback address on the machine itself:
 // process 0 is then reached at its other addresses too.
 TEST(TcpGroupTest, NameThatIsALoopbackAddress) {
-  uint16_t port = freePort();
+  // It listens at all addresses.
+  uint16_t port = freePort("0.0.0.0");
   Status status;
   std::thread leader([&] {
     // A name by its form, which stands for 127.0.0.1 everywhere.

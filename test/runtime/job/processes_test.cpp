@@ -6,6 +6,7 @@
 #include "runtime/comm/tcp/TcpGroup.h"
 #include "runtime/job/Job.h"
 #include "runtime/task/HostMachine.h"
+#include "test/runtime/comm/OwnHost.h"
 #include "test/runtime/job/Bigram.h"
 #include "test/runtime/job/JobFixture.h"
 
@@ -77,14 +78,12 @@ protected:
   /// Runs `body` in each of `processes`; a failure is told to the others.
   std::vector<Status> runAll(const BigramShape &shape, uint32_t processes,
                              const Body &body, int threads = 1) {
-    auto addresses = tcp::resolve("127.0.0.1", 0);
-    uint16_t port = tcp::listenAt(addresses->front())->localAddress()->port();
+    uint16_t port = freePort();
     std::vector<Status> results(processes);
     std::vector<std::thread> all;
     for (uint32_t p = 0; p < processes; ++p)
       all.emplace_back([&, p] {
-        auto group =
-            tcp::joinByTcp({p, processes, "127.0.0.1", port}, {20, 20});
+        auto group = tcp::joinByTcp({p, processes, ownHost(), port}, {20, 20});
         ASSERT_TRUE(group.ok()) << group.takeStatus().str();
         Part part(shape, group->get(), path("text.txt"), threads);
         results[p] =

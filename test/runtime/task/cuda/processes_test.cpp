@@ -1,5 +1,6 @@
 //===- processes_test.cpp - GPUs of several processes ---------------------===//
 #include "runtime/comm/tcp/TcpGroup.h"
+#include "test/runtime/comm/OwnHost.h"
 #include "test/runtime/task/cuda/GpuTest.h"
 
 #include <thread>
@@ -21,12 +22,10 @@ TEST(CudaProcessTest, FailureOfAnotherEndsTheWait) {
   forCuda(test);
   const abi::Bundle &bundle = test.finish();
   onhost::configure(devicesOf(2, 3));
-  auto addresses = tcp::resolve("127.0.0.1", 0);
-  ASSERT_TRUE(addresses.ok());
-  uint16_t port = tcp::listenAt(addresses->front())->localAddress()->port();
+  uint16_t port = freePort();
   Status result;
   auto work = [&](uint32_t process) {
-    auto group = tcp::joinByTcp({process, 2, "127.0.0.1", port}, {20, 20});
+    auto group = tcp::joinByTcp({process, 2, ownHost(), port}, {20, 20});
     ASSERT_TRUE(group.ok()) << group.takeStatus().str();
     MachineOptions options;
     options.threads = 1;
