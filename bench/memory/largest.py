@@ -62,7 +62,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ciuicc", default="build/bin/ciuicc")
     parser.add_argument("--machine", default="ciuic-monster")
+    parser.add_argument("--least", type=int, default=0,
+                        help="layers that are known to fit")
     parser.add_argument("--most", type=int, default=1024, help="layers")
+    parser.add_argument("--step", type=int, default=1, help="layers")
+    parser.add_argument("--width", choices=WIDTHS, nargs="+", default=WIDTHS)
     parser.add_argument("--sequences", type=int, nargs="+",
                         default=[512, 4096])
     parser.add_argument("flags", nargs="*",
@@ -70,15 +74,18 @@ def main():
     options = parser.parse_args()
     print("| width | tokens | layers | parameters | chosen | device | host |")
     print("|---|---|---|---|---|---|---|")
-    for name, width in WIDTHS.items():
+    for name in options.width:
+        width = WIDTHS[name]
         for sequence in options.sequences:
-            low, best, high = 0, None, options.most + 1
-            while high - low > 1:  # `low` fits, `high` does not.
+            low, best, high = options.least, None, options.most + 1
+            while high - low > options.step:  # `low` fits, `high` does not.
                 # Few are likely to fit: look among them first.
                 middle = (low + high) // 2 if low else max(1, high // 4)
                 found = fit(options, width, middle, sequence)
                 low, best, high = ((middle, found, high) if found
                                    else (low, best, middle))
+            if best is None and low > 0:
+                best = fit(options, width, low, sequence)
             flags, device, host = best or ("nothing fits", "", "")
             print(f"| {name} | {sequence} | {low} | "
                   f"{parameters(width, low) / 1e9:.1f} B | `{flags}` | "
