@@ -18,7 +18,7 @@ using tool::inUnits;
 
 /// How many jobs are tried: of ordinary size many, of a large one as many as
 /// take the same time. Tasks are what planning takes time for.
-static constexpr int64_t kTasksOfFit = 200'000, kTasksOfRefusal = 60'000;
+static constexpr int64_t kTasksOfFit = 600'000, kTasksOfRefusal = 150'000;
 static constexpr unsigned kMostOfFit = 48, kMostOfRefusal = 14, kLeast = 5;
 static constexpr unsigned kMostNearest = 3;
 
