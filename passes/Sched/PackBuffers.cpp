@@ -45,9 +45,9 @@ private:
     return (*conflicts)[i];
   }
   std::vector<Order> makeOrders() const;
-  Packing place(const Order &order);
+  Packing place(const Order &order, bool bestFit);
   Packing sweep(bool backward) const;
-  void improve(Order order, Packing packing, int64_t until);
+  void improve(Order order, bool bestFit, Packing packing, int64_t until);
   void keep(const Packing &packing) {
     if (best.offsets.empty() || packing.bytes < best.bytes)
       best = packing;
@@ -97,8 +97,9 @@ std::vector<Order> Packer::makeOrders() const {
   };
 }
 
-/// Each at the lowest free offset, in this order.
-Packing Packer::place(const Order &order) {
+/// Each at the lowest gap that is large enough or, for the best fit, at the
+/// smallest one; else above them all.
+Packing Packer::place(const Order &order, bool bestFit) {
   Packing packing{0, std::vector<int64_t>(order.size(), -1)};
   for (uint32_t i : order) {
     taken.clear();
@@ -106,13 +107,17 @@ Packing Packer::place(const Order &order) {
       if (int64_t begin = packing.offsets[other]; begin >= 0)
         taken.push_back({begin, begin + lives[other].bytes});
     llvm::sort(taken);
-    int64_t offset = 0, bytes = lives[i].bytes;
+    int64_t offset = 0, bytes = lives[i].bytes, fit = -1, least = INT64_MAX;
     for (auto [begin, end] : taken) {
-      if (begin - offset >= bytes)
-        break;
+      if (begin - offset >= bytes && begin - offset < least) {
+        fit = offset;
+        least = begin - offset;
+        if (!bestFit)
+          break;
+      }
       offset = std::max(offset, end);
     }
-    packing.offsets[i] = offset;
+    packing.offsets[i] = offset = fit >= 0 ? fit : offset;
     packing.bytes = std::max(packing.bytes, offset + bytes);
   }
   return packing;
@@ -175,9 +180,17 @@ Packing Packer::sweep(bool backward) const {
   return packing;
 }
 
-void Packer::improve(Order order, Packing packing, int64_t until) {
+/// A step of the search takes at most one part of so many more at first.
+static constexpr int64_t kDetour = 50;
+
+void Packer::improve(Order order, bool bestFit, Packing packing,
+                     int64_t until) {
   std::vector<uint32_t> position(order.size()), top, earlier;
+  const int64_t from = visits;
   while (packing.bytes > options.enough && visits < until) {
+    // What takes a little more may lead on to what takes less; ever less of it.
+    const int64_t more =
+        packing.bytes / kDetour * (until - visits) / (until - from);
     for (auto [at, i] : llvm::enumerate(order))
       position[i] = at;
     visits += order.size();
@@ -198,8 +211,8 @@ void Packer::improve(Order order, Packing packing, int64_t until) {
     Order changed = order;
     std::rotate(changed.begin() + to, changed.begin() + position[moved],
                 changed.begin() + position[moved] + 1);
-    Packing tried = place(changed);
-    if (tried.bytes > packing.bytes)
+    Packing tried = place(changed, bestFit);
+    if (tried.bytes > packing.bytes + more)
       continue;
     order = std::move(changed);
     packing = std::move(tried);
@@ -216,22 +229,31 @@ Packing Packer::run() {
     keep(sweep(/*backward=*/true));
     return best;
   }
-  std::vector<std::tuple<int64_t, Order, Packing>> found;
-  for (Order &order : makeOrders()) {
-    Packing packing = place(order);
-    keep(packing);
+  struct Found {
+    Order order;
+    Packing packing;
+  };
+  // The smallest gaps leave large ones in one piece; the lowest are tried for
+  // what remains.
+  for (bool bestFit : {true, false}) {
+    std::vector<Found> found;
+    for (const Order &order : makeOrders()) {
+      Packing packing = place(order, bestFit);
+      keep(packing);
+      if (best.bytes <= options.enough)
+        return best;
+      found.push_back({order, std::move(packing)});
+    }
+    llvm::stable_sort(found, [](const Found &a, const Found &b) {
+      return a.packing.bytes < b.packing.bytes;
+    });
+    // An even share of what work there is to each.
+    int64_t share = options.work / int64_t(2 * improved);
+    for (size_t k = 0; k < improved && !isDone(); ++k)
+      improve(std::move(found[k].order), bestFit, std::move(found[k].packing),
+              visits + share);
     if (isDone())
-      return best;
-    int64_t bytes = packing.bytes;
-    found.emplace_back(bytes, std::move(order), std::move(packing));
-  }
-  llvm::stable_sort(found, [](const auto &a, const auto &b) {
-    return std::get<0>(a) < std::get<0>(b);
-  });
-  // An even share of what work is left to each.
-  for (size_t k = 0; k < improved && !isDone(); ++k) {
-    int64_t share = (options.work - visits) / int64_t(improved - k);
-    improve(std::get<1>(found[k]), std::get<2>(found[k]), visits + share);
+      break;
   }
   return best;
 }
