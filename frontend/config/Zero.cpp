@@ -231,6 +231,8 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
 void Resolver::resolveDisk() {
   DiskSettings &disk = out.job.zero.disk;
   Section section = open(top, "aio");
+  if (out.job.zero.offloadOptimizer.device != OffloadDevice::Nvme)
+    return;
   Rule<int64_t> block{disk.blockSize,
                       [](int64_t bytes) {
                         return bytes >= 4096 && bytes <= (1 << 30) &&
@@ -245,8 +247,6 @@ void Resolver::resolveDisk() {
   Settled<int64_t> most = settle(section, {"queue_depth"}, depth);
   disk.blockSize = size.value;
   disk.queueDepth = most.value;
-  if (out.job.zero.offloadOptimizer.device != OffloadDevice::Nvme)
-    return;
   addRow("aio.block_size", size);
   addRow("aio.queue_depth", most);
 }

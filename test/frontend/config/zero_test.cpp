@@ -160,10 +160,54 @@ TEST(Zero, RefusesOtherDevices) {
                             "{\"device\": \"") +
                 device + "\"}");
   };
-  EXPECT_TRUE(has(refused(offload("nvme")), "nvme, which is not supported"));
+  EXPECT_TRUE(has(refused(offload("nvme")),
+                  "zero_optimization.offload_optimizer.nvme_path: missing"));
   EXPECT_TRUE(has(refused(offload("gpu")), "expected none, cpu or nvme"));
   EXPECT_TRUE(has(refused(zero("\"offload_optimizer\": \"cpu\"")),
                   "expected an object"));
+}
+
+// States in files need a folder, from the file or the command line; how they
+// are moved comes from aio.
+TEST(Zero, OffloadToFiles) {
+  std::string offload = "\"stage\": 1, \"offload_optimizer\": {\"device\": "
+                        "\"nvme\", \"nvme_path\": \"/nvme\"}";
+  ZeroSettings settings = accepted(zero(offload)).job.zero;
+  EXPECT_EQ(settings.offloadOptimizer.device, OffloadDevice::Nvme);
+  EXPECT_EQ(settings.offloadOptimizer.nvmePath, "/nvme");
+  EXPECT_EQ(settings.disk.blockSize, 1 << 20);
+  EXPECT_EQ(settings.disk.queueDepth, 8);
+
+  Overrides over;
+  over.offloadOptimizer = OffloadDevice::Nvme;
+  over.nvmePath = "/other";
+  EXPECT_EQ(
+      accepted(zero("\"stage\": 1"), over).job.zero.offloadOptimizer.nvmePath,
+      "/other");
+  EXPECT_TRUE(has(refused(zero(offload), over), "the command line says "
+                                                "--nvme-path \"/other\""));
+  over.offloadOptimizer = OffloadDevice::Cpu;
+  EXPECT_TRUE(has(refused(zero("\"stage\": 1"), over),
+                  "found --nvme-path /other and device cpu, expected nvme"));
+}
+
+// Requests of odd sizes are refused where there are files to read, and mean
+// nothing elsewhere.
+TEST(Zero, DiskRequests) {
+  auto job = [](const std::string &device, const std::string &aio) {
+    return "{\"train_batch_size\": 8, \"aio\": {" + aio +
+           "}, \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"" +
+           device + "\", \"nvme_path\": \"/nvme\"}}}";
+  };
+  DiskSettings disk =
+      accepted(job("nvme", "\"block_size\": 262144, \"queue_depth\": 32"))
+          .job.zero.disk;
+  EXPECT_EQ(disk.blockSize, 262144);
+  EXPECT_EQ(disk.queueDepth, 32);
+  EXPECT_TRUE(has(refused(job("nvme", "\"block_size\": 1000")),
+                  "expected a multiple of 4096 up to 2^30"));
+  EXPECT_TRUE(has(refused(job("nvme", "\"queue_depth\": 0")), "1 to 4096"));
+  accepted(job("cpu", "\"block_size\": 1000"));
 }
 
 // Part of the optimizer's state can move at stage 3 only, and then does.
