@@ -80,7 +80,7 @@ TEST(Machine, refusesWhatIsWrong) {
             "1024");
   EXPECT_EQ(errorOf(with("\"cores\"", "\"kores\"")),
             "m.json: host.kores: no such key; expected one of cores, kind, "
-            "memory, bandwidth");
+            "memory, bandwidth, disk_space");
   EXPECT_EQ(errorOf(with("\"600GB/s\"", "\"600GB\"")),
             "m.json: links.devices: found \"600GB\", expected a rate such as "
             "\"600GB/s\"");
