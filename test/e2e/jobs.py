@@ -10,6 +10,8 @@ import json
 import os
 import pathlib
 import random
+import re
+import shlex
 import subprocess
 
 from harness import (
@@ -29,31 +31,31 @@ ROOM = {
     "offload": "none",
     "ratio": None,
     "recompute": "none",
-    "keep": "none",
     "prefetch": 1,
     "parameters": "none",
     "activations": "none",
+    "keep": "none",
 }
 
 # The values that a random job draws from, `neutral` among them.
 CHOICES = {
-    "offload": ("none", "none", "cpu"),
+    "offload": ("none", "none", "cpu", "nvme"),
     "ratio": (None, 0.5),
-    "recompute": ("none", "block", "block:1"),
-    "keep": ("none", "all", 1),
+    "recompute": ("none", "block", "selective", "block:1,selective", "block:2"),
     "prefetch": (1, 0, 2),
     "parameters": ("none", "none", "cpu"),
     "activations": ("none", "none", "1", "all"),
+    "keep": ("none", "none", "1", "all"),
 }
 
 # Given as options; what is None or neutral is left out.
 OPTIONS = {
     "recompute": "--recompute",
-    "keep": "--keep-gathered",
     "prefetch": "--prefetch",
     "ratio": "--offload-ratio",
     "parameters": "--offload-param",
     "activations": "--offload-activations",
+    "keep": "--keep-gathered",
 }
 
 PLAIN = {
@@ -139,9 +141,6 @@ def choose_room(rng, job):
         job[choice] = rng.choice(values)
     if job["offload"] == "none":
         job["ratio"] = None
-    # Nothing is gathered there.
-    if job["stage"] < 3:
-        job["keep"] = "none"
     return job
 
 
@@ -166,14 +165,16 @@ def describe(job):
     return " ".join(f"{k}={v}" for k, v in job.items() if k != "model")
 
 
-def settings_of(job):
-    """The job's DeepSpeed file."""
+def settings_of(job, folder):
+    """The job's DeepSpeed file; states in files are below `folder`."""
     zero = {
         "reduce_bucket_size": job["bucket"],
         "stage3_param_persistence_threshold": job["threshold"],
     }
     if job["offload"] != "none":
         zero["offload_optimizer"] = {"device": job["offload"]}
+    if job["offload"] == "nvme":
+        zero["offload_optimizer"]["nvme_path"] = str(folder)
     changes = {}
     if job["precision"] == "bf16":
         changes["bf16"] = {"enabled": True}
@@ -203,7 +204,7 @@ def write_job(folder, job):
     model = folder / "model"
     model.mkdir(parents=True, exist_ok=True)
     write_json(model / "config.json", job["model"])
-    config = write_json(folder / "ds.json", settings_of(job))
+    config = write_json(folder / "ds.json", settings_of(job, folder))
     command = [
         *("compile", "--model", model, "--config", config),
         *("--devices", job["devices"], "--seq-len", job["sequence"]),
@@ -240,19 +241,21 @@ def require(condition, *what):
         raise Wrong(" ".join(map(str, what)))
 
 
-def compile_job(command, bundle, *options):
+def compile_job(command, bundle, *options, plans=True):
     outcome = ciuicc(*command, "-o", bundle, *options)
     require(outcome.code == 0, outcome)
-    return plan_of(bundle)
+    return plan_of(bundle) if plans else None
 
 
 def check_limits(command, folder, plan):
-    """Devices and host of exactly the planned bytes will do, and the plan
-    stays as it was; with one byte less of either the job is refused."""
+    """Devices, host and disk of exactly the planned bytes will do, and the
+    plan stays as it was; with one byte less of any the job is refused."""
     ranks = plan["ranks"]
-    device = plan["device_arena_bytes"]
-    host = plan["host_arena_bytes_a_rank"]
-    sizes = {"--device-memory": device, "--host-memory": ranks * host}
+    sizes = {
+        "--device-memory": plan["device_arena_bytes"],
+        "--host-memory": ranks * plan["host_arena_bytes_a_rank"],
+        "--nvme-space": ranks * plan["nvme_arena_bytes_a_rank"],
+    }
     limits = [str(part) for pair in sizes.items() for part in pair if pair[1]]
     exact = compile_job(command, folder / "exact", "--no-build", *limits)
     require(exact == plan, "limits that hold change the plan")
@@ -270,6 +273,68 @@ def check_limits(command, folder, plan):
         ):
             require(text in outcome.err, f"no '{text}' in", outcome)
         require(not (folder / "less").exists(), "a refused job left files")
+
+
+def free_job(folder, job):
+    """Writes a job that fixes nothing but its batch, and returns the command
+    line of its compilation."""
+    command = write_job(folder, {**job, **ROOM})
+    file = folder / "ds.json"
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    for key in ("zero_optimization", "gradient_accumulation_steps"):
+        del settings[key]
+    write_json(file, settings)
+    return command
+
+
+def check_fit(command, folder, plan, limit):
+    """--fit keeps a limit and says how, or what fits instead does. Returns
+    the bundle, None if the job is refused."""
+    memory = ("--device-memory", limit)
+    bundle = folder / "fit"
+    outcome = ciuicc(*command, *memory, "--fit", "-o", bundle)
+    if outcome.code == 0:
+        made = plan_of(bundle)
+        require(made["device_arena_bytes"] <= limit, outcome)
+        if plan["device_arena_bytes"] <= limit:
+            require("fits as it is" in outcome.err, outcome)
+            require(made == plan, "--fit changes a job that fits")
+            return bundle
+        said = re.search(r"the same as without it with (--.*?) \(", outcome.err)
+        require(said, outcome)
+        flags = shlex.split(said[1])
+        same = compile_job(
+            [*command, *flags], folder / "told", *memory, "--no-build"
+        )
+        require(same == made, said[1], "makes another plan")
+        return bundle
+    require(outcome.code == 1, outcome)
+    require("does not fit" in outcome.err, outcome)
+    require(plan["device_arena_bytes"] > limit, outcome)
+    require(not bundle.exists(), "a refused job left files")
+    return None
+
+
+def check_nearest(command, folder, limit):
+    """A job that is refused names jobs that fit, and they do."""
+    memory = ("--device-memory", limit)
+    outcome = ciuicc(*command, *memory, "-o", folder / "refused")
+    require(outcome.code == 1, outcome)
+    nearest = re.findall(r"note: fits with (--[^:]*):", outcome.err)
+    require(
+        bool(nearest) != ("none fits" in outcome.err),
+        "neither or both",
+        outcome,
+    )
+    for flags in nearest:
+        compile_job(
+            [*command, *shlex.split(flags)],
+            folder / "near",
+            *memory,
+            *("--stop-after", "allocate"),
+            plans=False,
+        )
+    return len(nearest)
 
 
 def check_records(log, plan):
@@ -299,6 +364,7 @@ def check_places(plan):
     for arena, size in (
         ("device", plan["device_arena_bytes"]),
         ("host", plan["host_arena_bytes_a_rank"]),
+        ("nvme", plan["nvme_arena_bytes_a_rank"]),
     ):
         ends = [
             buffer["offset"] + buffer["bytes"]
@@ -325,6 +391,26 @@ def train(bundle, data, log, *options):
     steps = steps_of(log)
     require(len(steps) == STEPS, len(steps), "steps")
     return steps
+
+
+def check_resume(first, second, data, folder, steps):
+    """A run that one bundle starts and another, of the same layout with other
+    room, ends: its last step has the bits of `steps`."""
+    folder.mkdir()
+    common = ("--data", data, "--threads", 2)
+    outcome = ciuicc(
+        *("train", first, *common, "--steps", STEPS - 1),
+        *("--save", folder / "saves"),
+    )
+    require(outcome.code == 0, outcome)
+    log = folder / "log.jsonl"
+    outcome = ciuicc(
+        *("train", second, *common, "--steps", STEPS),
+        *("--resume", folder / "saves", "--log", log),
+    )
+    require(outcome.code == 0, outcome)
+    last = steps_of(log)
+    require(last == steps[-1:], f"resumed {last}, without {steps[-1:]}")
 
 
 def peak_resident(bundle, data, log):

@@ -39,10 +39,33 @@ def check(seed, folder):
         jobs.compile_job(jobs.write_job(made, other), made / "bundle")
         return jobs.train(made / "bundle", data, made / "log.jsonl")
 
+    tolerance = jobs.TOLERANCE[job["precision"]]
     jobs.check_same(steps, run("same", jobs.without_room(job)))
-    plain = run("alone", jobs.alone(job))
-    jobs.check_near(steps, plain, jobs.TOLERANCE[job["precision"]])
-    return jobs.describe(job)
+    bundles = [folder / "bundle", folder / "same" / "bundle"]
+    rng.shuffle(bundles)
+    jobs.check_resume(*bundles, data, folder / "resumed", steps)
+    alone = run("alone", jobs.alone(job))
+    jobs.check_near(steps, alone, tolerance)
+    said = check_fit(rng, job, folder / "free", data, alone, tolerance)
+    return f"{jobs.describe(job)} {said}"
+
+
+def check_fit(rng, job, folder, data, alone, tolerance):
+    """The same job with all free to choose, in less memory than it takes."""
+    folder.mkdir()
+    command = jobs.free_job(folder, job)
+    plan = jobs.compile_job(command, folder / "bundle", "--no-build")
+    share = rng.uniform(0.3, 1)
+    limit = int(share * plan["device_arena_bytes"])
+    bundle = jobs.check_fit(command, folder, plan, limit)
+    nearest = jobs.check_nearest(command, folder, limit)
+    if bundle:
+        steps = jobs.train(bundle, data, folder / "log.jsonl")
+        jobs.check_near(steps, alone, tolerance)
+    return (
+        f"share={share:.3} {'fits' if bundle else 'refused'}, "
+        f"{nearest} nearest"
+    )
 
 
 def main():

@@ -81,7 +81,7 @@ class Room(ScratchCase):
     def test_combinations(self):
         self.known = {}
         combinations = cover()
-        self.assertLessEqual(len(combinations), 24)
+        self.assertLessEqual(len(combinations), 32)
         for number, choices in enumerate(combinations):
             job = {
                 **jobs.PLAIN,
