@@ -13,6 +13,7 @@ import random
 import re
 import shlex
 import subprocess
+import time
 
 from harness import (
     CIUICC,
@@ -413,20 +414,49 @@ def check_resume(first, second, data, folder, steps):
     require(last == steps[-1:], f"resumed {last}, without {steps[-1:]}")
 
 
-def peak_resident(bundle, data, log):
-    """Runs a job; returns the most bytes of memory that its process held."""
+def mappings_of(process):
+    """(KiB that are resident, flags) of each mapping of a process."""
+    text = pathlib.Path(f"/proc/{process}/smaps").read_text(encoding="utf-8")
+    return [
+        (int(resident), flags.split())
+        for resident, flags in re.findall(
+            r"^Rss: +(\d+) kB$.*?^VmFlags:([^\n]*)$", text, re.M | re.S
+        )
+    ]
+
+
+def resident_memory(bundle, data, log):
+    """Runs a job for a while. Returns the resident bytes of each arena, tasks'
+    scratch among them (they alone ask for huge pages), and the most bytes that
+    the process ever held."""
     process = subprocess.Popen(
         [
-            *(CIUICC, "train", bundle, "--data", data, "--steps", str(STEPS)),
-            *("--log", log, "--threads", "2"),
+            *(CIUICC, "train", bundle, "--data", data, "--log", log),
+            *("--steps", "1000000", "--threads", "2"),
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    require(process.returncode == 0, bundle, "ended with", process.returncode)
-    return usage.ru_maxrss * 1024
+    try:
+        while not log.exists() or log.read_text().count('"loss"') < STEPS:
+            require(process.poll() is None, bundle, "ended early")
+            time.sleep(0.02)
+        arenas = [
+            1024 * size
+            for size, flags in mappings_of(process.pid)
+            if "hg" in flags
+        ]
+    finally:
+        process.kill()
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = -9
+    return sorted(arenas), usage.ru_maxrss * 1024
+
+
+def first_record(log):
+    """Of a run that may have been ended in the midst of a later one."""
+    with open(log, encoding="utf-8") as file:
+        return json.loads(file.readline())
 
 
 def check_same(steps, expected):
