@@ -189,8 +189,9 @@ void Packer::improve(Order order, bool bestFit, Packing packing,
   const int64_t from = visits;
   while (packing.bytes > options.enough && visits < until) {
     // What takes a little more may lead on to what takes less; ever less of it.
-    const int64_t more =
-        packing.bytes / kDetour * (until - visits) / (until - from);
+    const auto more =
+        static_cast<int64_t>(double(packing.bytes) / kDetour *
+                             double(until - visits) / double(until - from));
     for (auto [at, i] : llvm::enumerate(order))
       position[i] = at;
     visits += order.size();
