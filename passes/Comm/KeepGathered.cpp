@@ -51,12 +51,8 @@ findPairs(func::FuncOp step) {
 }
 
 void KeepGathered::runOnOperation() {
-  if (count < -1) {
-    getOperation().emitError()
-        << "option count is " << count.getValue()
-        << ", expected a number of blocks, or -1 for all of them";
+  if (failed(checkBlockCount(getOperation(), count)))
     return signalPassFailure();
-  }
   auto step = getOperation().lookupSymbol<func::FuncOp>(train::kMicroStep);
   if (!step || step.isDeclaration())
     return;

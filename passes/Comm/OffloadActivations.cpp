@@ -102,9 +102,7 @@ void Offload::findKept() {
   blocks.remove_if([&](auto &entry) {
     auto &[block, kept] = entry;
     if (withLoss.contains(block) && !kept.values.empty())
-      remark::missed(
-          function.getLoc(),
-          remark::RemarkOpts::name("ActivationsNotOffloaded").category("comm"))
+      remark::missed(function.getLoc(), commRemark("ActivationsNotOffloaded"))
           << remark::reason("{0} holds the loss: its backward follows at once",
                             block);
     return withLoss.contains(block) || kept.values.empty();
@@ -198,9 +196,7 @@ void Offload::run() {
         up += train::bytesOf(value.getType());
         ++values;
       }
-    remark::passed(
-        function.getLoc(),
-        remark::RemarkOpts::name("ActivationsOffloaded").category("comm"))
+    remark::passed(function.getLoc(), commRemark("ActivationsOffloaded"))
         << remark::add("{0} keeps {1} values on the host until its backward: a "
                        "micro-step copies {2} bytes down and {3} up",
                        block, values, kept.down, up);

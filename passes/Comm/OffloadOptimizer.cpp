@@ -227,13 +227,11 @@ LogicalResult OffloadOptimizer::offloadUpdate(Operation *update,
   }
   // All states of a file go to the host and back, too.
   int64_t fileBytes = space() == Space::Nvme ? hostBytes : 0;
-  remark::passed(
-      loc, remark::RemarkOpts::name("OptimizerOffloaded").category("comm"))
-      << remark::add("{0} keeps {1} bytes a rank {4}; a step moves {2} "
-                     "bytes there and {3} back",
-                     bucket, hostBytes, downBytes + fileBytes,
-                     upBytes + fileBytes,
-                     space() == Space::Nvme ? "in files" : "on the host");
+  remark::passed(loc, commRemark("OptimizerOffloaded")) << remark::add(
+      "{0} keeps {1} bytes a rank {4}; a step moves {2} "
+      "bytes there and {3} back",
+      bucket, hostBytes, downBytes + fileBytes, upBytes + fileBytes,
+      space() == Space::Nvme ? "in files" : "on the host");
   if (space() == Space::Nvme)
     moveToFiles(update, symbols);
   return success();

@@ -167,9 +167,7 @@ LogicalResult OffloadParameters::offload() {
                                << " lives on the host already";
     int64_t bytes = train::bytesOf(state.getType());
     if (declared.getPersistent()) {
-      remark::missed(
-          state.getLoc(),
-          remark::RemarkOpts::name("ParametersNotOffloaded").category("comm"))
+      remark::missed(state.getLoc(), commRemark("ParametersNotOffloaded"))
           << remark::reason("{0} is persistent: its {1} bytes stay on the "
                             "device, whole",
                             bucket, bytes);
@@ -192,9 +190,7 @@ LogicalResult OffloadParameters::offload() {
       if (function.getName() == train::kMicroStep)
         inMicroStep = copied;
     }
-    remark::passed(
-        state.getLoc(),
-        remark::RemarkOpts::name("ParametersOffloaded").category("comm"))
+    remark::passed(state.getLoc(), commRemark("ParametersOffloaded"))
         << remark::add("{0} keeps {1} bytes of parameters a rank on the host; "
                        "a micro-step copies {2} bytes up, an update {3} up and "
                        "{4} down",

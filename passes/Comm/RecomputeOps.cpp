@@ -72,12 +72,8 @@ void RecomputeOps::recompute(StringRef block, BlockOps &ops,
 }
 
 void RecomputeOps::runOnOperation() {
-  if (count < -1) {
-    getOperation().emitError()
-        << "option count is " << count.getValue()
-        << ", expected a number of blocks, or -1 for all of them";
+  if (failed(checkBlockCount(getOperation(), count)))
     return signalPassFailure();
-  }
   auto step = getOperation().lookupSymbol<func::FuncOp>(train::kMicroStep);
   if (!step || step.isDeclaration())
     return;
