@@ -3,6 +3,7 @@
 planned and real."""
 
 import json
+import re
 import unittest
 
 from harness import (
@@ -222,15 +223,36 @@ class Memory(ScratchCase):
                       f"of which there are {bytes_ - 1};"),
             )
             self.assertFalse(self.path("less").exists())
-            # The holders: at least the largest that is held all the time.
+            # Ten holders, the largest first: as the plan has them, and none
+            # smaller than what is held all the time.
             arena = "device" if option == "--device-memory" else "host"
-            buffers = self.plan_of(self.path("job"))["buffers"]
-            largest = max(
-                b["bytes"]
-                for b in buffers
-                if b["arena"] == arena and not b.get("program")
+            sizes = {
+                buffer["name"]: buffer["bytes"]
+                for buffer in self.plan_of(self.path("job"))["buffers"]
+                if buffer["arena"] == arena
+            }
+            always = sorted(
+                (
+                    buffer["bytes"]
+                    for buffer in self.plan_of(self.path("job"))["buffers"]
+                    if buffer["arena"] == arena and not buffer.get("program")
+                ),
+                reverse=True,
             )
-            self.assertIn(str(largest), outcome.err)
+            told = [
+                (name, int(size))
+                for size, name in re.findall(
+                    r"note: model: (\d+) bytes for ([\w.]+)", outcome.err
+                )
+            ]
+            self.assertEqual(len(told), 10)
+            for (name, size), least in zip(told, always):
+                self.assertEqual(size, sizes[name], name)
+                self.assertGreaterEqual(size, least)
+            self.assertEqual(
+                [size for _, size in told],
+                sorted((size for _, size in told), reverse=True),
+            )
 
     # `inspect memory` tells the arenas and who holds the peak.
     def test_inspect(self):
