@@ -221,7 +221,7 @@ OffloadSettings Resolver::readOffload(const Section &zero, const char *key,
       error(*section.node->find("ratio"), section.pathOf("ratio"),
             fmt::format("found {} at stage {}, expected 1 below stage 3",
                         ratio.value, out.job.zero.stage));
-    if (offload.device != OffloadDevice::None)
+    if (offload.device != OffloadDevice::None || ratio.fromFile())
       addRow(section.pathOf("ratio"), ratio);
   }
   return offload;

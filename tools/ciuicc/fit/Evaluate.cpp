@@ -146,12 +146,13 @@ Outcome Evaluator::evaluate(const CompileOptions &options) {
   outcome.host = arena(sched::kHostArena) * ranks;
   outcome.nvme = arena(sched::kNvmeArena) * ranks;
   auto beyond = [](int64_t needs, int64_t has) {
-    return has ? std::max<int64_t>(0, needs - has) : 0;
+    return has ? needs - has : 0;
   };
-  outcome.excess =
-      beyond(outcome.device, options.deviceMemory) * ranks +
-      beyond(outcome.host, options.hostMemory) +
-      beyond(outcome.nvme, options.nvmeSpace) +
+  outcome.beyond[Devices] =
+      beyond(outcome.device, options.deviceMemory) * ranks;
+  outcome.beyond[Host] = beyond(outcome.host, options.hostMemory);
+  outcome.beyond[Files] = beyond(outcome.nvme, options.nvmeSpace);
+  outcome.beyond[Together] =
       beyond(outcome.device * ranks + outcome.host, options.sharedMemory);
   sched::Rates rates =
       options.machine

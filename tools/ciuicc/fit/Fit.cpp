@@ -16,23 +16,29 @@ using namespace ciuic::fit;
 using tool::CompileOptions;
 using tool::inUnits;
 
+namespace {
 /// How many jobs are tried: of ordinary size many, of a large one as many as
-/// take the same time. Tasks are what planning takes time for.
-static constexpr int64_t kTasksOfFit = 600'000, kTasksOfRefusal = 150'000;
-static constexpr unsigned kMostOfFit = 48, kMostOfRefusal = 14, kLeast = 5;
+/// take the same time, but never too few to be of use. Tasks are what planning
+/// takes time for.
+struct Effort {
+  int64_t tasks;
+  unsigned least, most;
+};
+} // namespace
+static constexpr Effort kOfFit = {600'000, 16, 64};
+static constexpr Effort kOfRefusal = {150'000, 6, 14};
 static constexpr unsigned kMostNearest = 3;
 
 static Trials makeTrials(Evaluator &evaluator, const CompileOptions &options,
-                         const std::vector<Knob> &knobs, int64_t tasks,
-                         unsigned most) {
+                         const std::vector<Knob> &knobs, Effort effort) {
   Trials trials(
       [&](const Choice &choice) {
         return evaluator.evaluate(withChoice(options, knobs, choice));
       },
-      most);
+      effort.most);
   const Outcome *given = trials.of(Choice(knobs.size(), 0));
   if (given && given->tasks > 0)
-    trials.limit(std::max<int64_t>(kLeast, tasks / given->tasks));
+    trials.limit(std::max<int64_t>(effort.least, effort.tasks / given->tasks));
   return trials;
 }
 
@@ -69,21 +75,19 @@ static void note(const std::string &text) {
   errs() << "ciuicc: note: " << text << "\n";
 }
 
-static std::string signedUnits(int64_t bytes) {
-  return (bytes < 0 ? "-" : "") + inUnits(std::abs(double(bytes)), "B");
-}
-
-/// A round in words: what it saves and costs.
-static std::string effectOf(const Round &round, double step) {
-  std::string text = "saves " +
-                     signedUnits(round.before.device - round.after.device) +
-                     " of each device";
-  if (int64_t more = round.after.host - round.before.host)
-    text += ", takes " + signedUnits(more) + " of the host";
-  if (int64_t more = round.after.nvme - round.before.nvme)
-    text += ", takes " + signedUnits(more) + " of the disk";
-  return text + ", " +
-         inPercent(round.after.seconds - round.before.seconds, step);
+/// In words, what one job saves and costs that another one does not.
+static std::string effectOf(const Outcome &with, const Outcome &without,
+                            double step) {
+  std::string text;
+  auto tell = [&](int64_t more, const char *where, bool always = false) {
+    if (more != 0 || always)
+      text += (more > 0 ? "takes " : "saves ") +
+              inUnits(std::abs(static_cast<double>(more)), "B") + where + ", ";
+  };
+  tell(with.device - without.device, " of each device", /*always=*/true);
+  tell(with.host - without.host, " of the host");
+  tell(with.nvme - without.nvme, " of the disk");
+  return text + inPercent(with.seconds - without.seconds, step);
 }
 
 /// The IR after `place` of each round, beside those of the phases.
@@ -97,10 +101,9 @@ static int dumpRounds(Evaluator &evaluator, const CompileOptions &options,
            << error.message() << "\n";
     return 3;
   }
-  Choice choice(knobs.size(), 0);
   for (size_t number = 0; number < result.rounds.size(); ++number) {
-    std::string text = evaluator.placed(withChoice(options, knobs, choice));
-    choice[result.rounds[number].knob] = result.rounds[number].to;
+    std::string text = evaluator.placed(
+        withChoice(options, knobs, result.rounds[number].from));
     if (text.empty())
       continue;
     SmallString<256> path(options.dump);
@@ -119,9 +122,11 @@ static int dumpRounds(Evaluator &evaluator, const CompileOptions &options,
   return 0;
 }
 
-/// What came of each knob.
-static void tellDecisions(const std::vector<Knob> &knobs,
-                          const FitResult &result,
+/// What came of each knob. What one does is told against the same job without
+/// it, where that can be planned.
+static void tellDecisions(Evaluator &evaluator, const CompileOptions &options,
+                          const std::vector<Knob> &knobs,
+                          const FitResult &result, const Trials &trials,
                           std::vector<Decision> &decisions) {
   for (unsigned knob = 0; knob < knobs.size(); ++knob) {
     unsigned level = result.choice[knob];
@@ -130,24 +135,25 @@ static void tellDecisions(const std::vector<Knob> &knobs,
                                       knobs[knob].fixedBy + " says"});
       continue;
     }
-    // All that was done to this knob, together.
-    Round all{knob, 0, level, {}, {}};
-    for (const Round &round : result.rounds) {
-      if (round.knob != knob)
-        continue;
-      all.after.device += round.after.device - round.before.device;
-      all.after.host += round.after.host - round.before.host;
-      all.after.nvme += round.after.nvme - round.before.nvme;
-      all.after.seconds += round.after.seconds - round.before.seconds;
-    }
-    if (level > 0)
-      decisions.push_back({true, "chosen: " + knobs[knob].levels[level].flags +
-                                     ", " +
-                                     effectOf(all, result.given.seconds)});
-    else
+    if (level == 0) {
       decisions.push_back(
           {false, (knobs[knob].spends ? "not chosen: " : "not needed: ") +
                       knobs[knob].levels.back().flags});
+      continue;
+    }
+    Choice choice = result.choice;
+    choice[knob] = 0;
+    auto known = trials.all().find(choice);
+    Outcome without =
+        known != trials.all().end()
+            ? known->second
+            : evaluator.evaluate(withChoice(options, knobs, choice));
+    std::string text = "chosen: " + knobs[knob].levels[level].flags;
+    if (without.possible)
+      text += ", " + effectOf(result.outcome, without, result.given.seconds);
+    else
+      text += ", without which the others are not possible";
+    decisions.push_back({true, text});
   }
 }
 
@@ -159,14 +165,13 @@ int fit::chooseWhatFits(CompileOptions &options,
   std::vector<Knob> knobs = findKnobs(
       {options, evaluator.resolved(), evaluator.firstPhase(),
        evaluator.ownsImport(), evaluator.blocks(), /*proposes=*/false});
-  Trials trials =
-      makeTrials(evaluator, options, knobs, kTasksOfFit, kMostOfFit);
+  Trials trials = makeTrials(evaluator, options, knobs, kOfFit);
   FitResult result = findFit(laddersOf(knobs), trials);
   if (!result.possible)
     return 0;
   if (int code = dumpRounds(evaluator, options, knobs, result))
     return code;
-  tellDecisions(knobs, result, decisions);
+  tellDecisions(evaluator, options, knobs, result, trials, decisions);
   std::string taken = whatIsTaken(result.outcome, options);
   std::string flags = describe(knobs, result.choice);
   if (result.given.fits())
@@ -177,8 +182,11 @@ int fit::chooseWhatFits(CompileOptions &options,
     for (const Decision &decision : decisions)
       note("--fit: " + decision.text);
   if (!result.outcome.fits())
-    note("--fit: nothing that is free to choose is enough; the least takes " +
-         taken + (flags.empty() ? "" : ", ") + flags);
+    note("--fit: " +
+         (result.nothingFits ? "nothing that is free to choose is enough"
+                             : "of " + std::to_string(trials.made()) +
+                                   " jobs planned none fits, others may") +
+         "; the least takes " + taken + (flags.empty() ? "" : ", ") + flags);
   else if (!flags.empty())
     note("--fit: the same as without it " + flags + " (" + taken + ", " +
          inPercent(result.outcome.seconds - result.given.seconds,
@@ -202,8 +210,7 @@ void fit::printNearest(const CompileOptions &options) {
        evaluator.ownsImport(), evaluator.blocks(), /*proposes=*/true});
   if (knobs.empty())
     return;
-  Trials trials =
-      makeTrials(evaluator, options, knobs, kTasksOfRefusal, kMostOfRefusal);
+  Trials trials = makeTrials(evaluator, options, knobs, kOfRefusal);
   const Outcome *given = trials.of(Choice(knobs.size(), 0));
   // Refused for something else than its size.
   if (!given || !given->possible || given->fits())
@@ -218,7 +225,7 @@ void fit::printNearest(const CompileOptions &options) {
     if (tried.second.fits())
       return;
     if (tried.second.possible &&
-        (!least || tried.second.excess < least->second.excess))
+        (!least || tried.second.excess() < least->second.excess()))
       least = &tried;
   }
   note("of " + std::to_string(trials.made()) +

@@ -40,6 +40,7 @@ private:
   std::vector<int64_t> partsOfBlocks() const;
   Knob start(std::string name, std::initializer_list<const char *> flags,
              std::initializer_list<const char *> keys) const;
+  const config::ResolvedKey *findInFile(std::string_view key) const;
   void finish(Knob knob);
   bool runs(const char *phase) const {
     return *findPhase(phase) >= job.firstPhase;
@@ -50,6 +51,14 @@ private:
 };
 } // namespace
 
+/// The row of a key that the file has.
+const config::ResolvedKey *Finder::findInFile(std::string_view key) const {
+  for (const config::ResolvedKey &row : job.resolved.keys)
+    if (row.key == key && row.source == config::Source::File)
+      return &row;
+  return nullptr;
+}
+
 /// A knob at its first level, fixed if any of the flags is given or any of
 /// the keys is in the file.
 Knob Finder::start(std::string name, std::initializer_list<const char *> flags,
@@ -57,13 +66,12 @@ Knob Finder::start(std::string name, std::initializer_list<const char *> flags,
   Knob knob;
   knob.name = std::move(name);
   knob.levels.push_back({"", "", [](CompileOptions &) {}});
-  for (const config::ResolvedKey &row : job.resolved.keys)
-    for (const char *key : keys)
-      if (row.key == key && row.source == config::Source::File) {
-        knob.fixedBy = row.origin + " of " + job.options.config;
-        knob.inFile = true;
-        return knob;
-      }
+  for (const char *key : keys)
+    if (const config::ResolvedKey *row = findInFile(key)) {
+      knob.fixedBy = row->origin + " of " + job.options.config;
+      knob.inFile = true;
+      return knob;
+    }
   for (const std::string &given : job.options.given)
     for (const char *flag : flags)
       if (given == flag)
@@ -149,8 +157,11 @@ void Finder::addOptimizerOffload() {
                     {"zero_optimization.offload_optimizer.device"});
   if (job.resolved.job.zero.offloadOptimizer.device ==
       config::OffloadDevice::None) {
-    // In a file DeepSpeed allows shares at stage 3 alone.
-    for (int part = knob.inFile ? kRatios : 1; part <= kRatios; ++part) {
+    // In a file DeepSpeed allows shares at stage 3 alone; one that is there
+    // stays as it is.
+    bool whole =
+        knob.inFile || findInFile("zero_optimization.offload_optimizer.ratio");
+    for (int part = whole ? kRatios : 1; part <= kRatios; ++part) {
       std::string flags = "--offload-optimizer cpu";
       if (part < kRatios)
         flags += fmt::format(" --offload-ratio {}", double(part) / kRatios);
@@ -162,10 +173,10 @@ void Finder::addOptimizerOffload() {
                options.overrides.offloadRatio = double(part) / kRatios;
            }});
     }
-    if (!knob.inFile)
+    if (!whole)
       knob.probes = {kRatios / 2, kRatios};
     addFiles(knob);
-    if (!knob.inFile && knob.levels.size() > kRatios + 1)
+    if (!whole && knob.levels.size() > kRatios + 1)
       knob.probes.push_back(kRatios + 1);
   } else { // Where it is the host that lacks room.
     knob.levels.push_back({"--offload-optimizer none",

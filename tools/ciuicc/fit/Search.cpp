@@ -1,13 +1,28 @@
 //===- Search.cpp - Which settings make a job fit -------------------------===//
 #include "tools/ciuicc/fit/Search.h"
+#include "tools/ciuicc/fit/Estimate.h"
 
-#include <algorithm>
+#include <cmath>
 #include <tuple>
 
 using namespace ciuic::fit;
 
 /// Estimates of time differ by less than this part without meaning it.
 static constexpr double kSameTime = 1e-3;
+
+/// With fewer trials than this the ends of ladders alone are measured first.
+static constexpr unsigned kPlenty = 24;
+
+/// Choices in a row that promised more than they held; then others are looked
+/// at, from which estimates become better.
+static constexpr unsigned kDisappointments = 3;
+
+/// Of what ladders do to a kind of memory, the part by which it must be too
+/// little at its least to say that no choice is enough.
+static constexpr int64_t kSure = 32;
+
+/// What already fits is made faster by so many trials.
+static constexpr unsigned kForTime = 8;
 
 const Outcome *Trials::of(const Choice &choice) {
   if (auto found = outcomes.find(choice); found != outcomes.end())
@@ -19,20 +34,6 @@ const Outcome *Trials::of(const Choice &choice) {
 }
 
 namespace {
-/// One ladder to another level, and what it did when it was last tried.
-struct Move {
-  unsigned knob, level;
-  bool tried = false;
-  Choice from; ///< Where it was last tried.
-  int64_t gain = 0;
-  double cost = 0; ///< Seconds.
-
-  Choice applied(Choice choice) const {
-    choice[knob] = level;
-    return choice;
-  }
-};
-
 class Fitting {
 public:
   Fitting(const std::vector<Ladder> &ladders, Trials &trials)
@@ -40,136 +41,314 @@ public:
   FitResult run();
 
 private:
+  bool isFree(unsigned knob) const {
+    return !ladders[knob].fixed && !ladders[knob].spends;
+  }
+  /// Levels to try of a ladder, ascending.
+  std::vector<unsigned> stepsOf(unsigned knob) const;
+  static Choice with(Choice choice, unsigned knob, unsigned level) {
+    choice[knob] = level;
+    return choice;
+  }
+  int64_t timeOf(const Outcome &outcome) const;
+  bool isBetter(const Outcome &a, const Outcome &b) const;
+  void accept(const Choice &choice, const Outcome &outcome);
+  const Outcome *consider(const Choice &choice);
+
+  void measureLadders();
+  unsigned findLastPossible(unsigned knob);
+  Choice findPromising() const;
+  bool tryCorners();
+  bool descend(Choice at, Limit limit);
+  Choice findCorner(Limit limit) const;
+  Choice findUntried() const;
   bool makeRoom();
+  void makeFaster();
   void takeBack();
   void spend();
-  bool jumpToTheEnd();
-  bool measure(Move &move);
-  bool isBetter(const Move &a, const Move &b) const;
-  void accept(unsigned knob, unsigned level, const Outcome &outcome);
 
   const std::vector<Ladder> &ladders;
   Trials &trials;
-  std::vector<Move> moves;
+  std::vector<Choice> choices; ///< That are worth an estimate.
+  std::vector<unsigned> last;  ///< Levels that the given job can have alone.
+  std::array<bool, kLimits> cornered = {};
   FitResult result;
 };
 } // namespace
 
-void Fitting::accept(unsigned knob, unsigned level, const Outcome &outcome) {
-  result.rounds.push_back(
-      {knob, result.choice[knob], level, result.outcome, outcome});
-  result.choice[knob] = level;
+std::vector<unsigned> Fitting::stepsOf(unsigned knob) const {
+  std::vector<unsigned> steps = ladders[knob].probes;
+  for (unsigned level : {0u, last[knob]})
+    if (auto at = std::lower_bound(steps.begin(), steps.end(), level);
+        at == steps.end() || *at != level)
+      steps.insert(at, level);
+  return steps;
+}
+
+/// In units below which times do not differ.
+int64_t Fitting::timeOf(const Outcome &outcome) const {
+  double unit = kSameTime * result.given.seconds;
+  return unit > 0 ? std::llround(outcome.seconds / unit) : 0;
+}
+
+bool Fitting::isBetter(const Outcome &a, const Outcome &b) const {
+  if (a.excess() != b.excess())
+    return a.excess() < b.excess();
+  return a.excess() == 0 && a.seconds < b.seconds * (1 - kSameTime);
+}
+
+void Fitting::accept(const Choice &choice, const Outcome &outcome) {
+  result.rounds.push_back({result.choice, choice, result.outcome, outcome});
+  result.choice = choice;
   result.outcome = outcome;
 }
 
-/// Tries a move from here; false when no more can be tried.
-bool Fitting::measure(Move &move) {
-  const Outcome *outcome = trials.of(move.applied(result.choice));
-  if (!outcome)
-    return false;
-  move.tried = true;
-  move.from = result.choice;
-  move.gain = outcome->possible ? result.outcome.excess - outcome->excess : 0;
-  move.cost = outcome->seconds - result.outcome.seconds;
-  return true;
+/// Evaluates a choice and keeps it if it is better than what was found; null
+/// when no more can be tried.
+const Outcome *Fitting::consider(const Choice &choice) {
+  const Outcome *outcome = trials.of(choice);
+  if (outcome && outcome->possible && isBetter(*outcome, result.outcome))
+    accept(choice, *outcome);
+  return outcome;
 }
 
-bool Fitting::isBetter(const Move &a, const Move &b) const {
-  // What was never tried may be anything.
-  if (a.tried != b.tried)
-    return !a.tried;
-  auto rank = [&](const Move &move) {
-    double free = kSameTime * result.outcome.seconds;
-    int kind = move.gain <= 0 ? 2 : move.cost <= free ? 0 : 1;
-    double value = kind == 0   ? -static_cast<double>(move.gain)
-                   : kind == 1 ? move.cost / static_cast<double>(move.gain)
-                               : 0.0;
-    return std::tuple(kind, value, move.knob, move.level);
-  };
-  return rank(a) < rank(b);
-}
-
-/// Move by move until the job fits; false if no move helps any more.
-bool Fitting::makeRoom() {
-  while (result.outcome.excess > 0) {
-    std::erase_if(moves, [&](const Move &move) {
-      return move.level <= result.choice[move.knob];
-    });
-    // What was tried elsewhere is an estimate: the best is tried here before
-    // it is believed.
-    Move *best = nullptr;
-    while (true) {
-      auto first = std::min_element(
-          moves.begin(), moves.end(),
-          [&](const Move &a, const Move &b) { return isBetter(a, b); });
-      if (first == moves.end())
-        return false;
-      if (first->tried && first->from == result.choice) {
-        best = &*first;
-        break;
-      }
-      if (!measure(*first))
-        return false;
-    }
-    if (best->gain <= 0) {
-      // It leads, so nothing tried anywhere has helped; from here it might.
-      auto stale =
-          std::find_if(moves.begin(), moves.end(), [&](const Move &move) {
-            return move.from != result.choice;
-          });
-      if (stale == moves.end() || !measure(*stale))
-        return false;
-      continue;
-    }
-    Choice next = best->applied(result.choice);
-    accept(best->knob, best->level, *trials.of(next));
+/// The highest level at which the given job is possible, by halves.
+unsigned Fitting::findLastPossible(unsigned knob) {
+  unsigned low = 0, high = ladders[knob].probes.back() + 1;
+  while (low + 1 < high) {
+    unsigned middle =
+        high > ladders[knob].probes.back() ? high - 1 : low + (high - low) / 2;
+    const Outcome *outcome =
+        trials.of(with(Choice(ladders.size(), 0), knob, middle));
+    if (!outcome)
+      break;
+    (outcome->possible ? low : high) = middle;
   }
+  return low;
+}
+
+/// What each ladder does alone: at its end, then at its other probes.
+void Fitting::measureLadders() {
+  for (unsigned knob = 0; knob < ladders.size(); ++knob)
+    if (isFree(knob) && !ladders[knob].probes.empty())
+      last[knob] = findLastPossible(knob);
+  for (unsigned knob = 0; knob < ladders.size(); ++knob)
+    for (unsigned level : stepsOf(knob))
+      if (level < last[knob] && trials.left() >= kPlenty)
+        (void)trials.of(with(Choice(ladders.size(), 0), knob, level));
+  // One round: to the best of them.
+  const Choice *best = nullptr;
+  const Outcome *bestOutcome = &result.outcome;
+  for (const auto &[choice, outcome] : trials.all())
+    if (outcome.possible && isBetter(outcome, *bestOutcome)) {
+      best = &choice;
+      bestOutcome = &outcome;
+    }
+  if (best)
+    (void)consider(Choice(*best));
+}
+
+/// What is estimated to fit in the least time, else to need the least; empty if
+/// nothing is estimated to be better than what was found.
+Choice Fitting::findPromising() const {
+  Estimate estimate(ladders, trials);
+  Choice best;
+  std::tuple<int64_t, int64_t, size_t, Choice> bestRank;
+  for (const Choice &choice : choices) {
+    if (trials.known(choice))
+      continue;
+    auto outcome = estimate.of(choice);
+    if (!outcome || !isBetter(*outcome, result.outcome))
+      continue;
+    size_t moved = choice.size() - std::count(choice.begin(), choice.end(), 0u);
+    std::tuple rank(outcome->excess(), timeOf(*outcome), moved, choice);
+    if (best.empty() || rank < bestRank) {
+      best = choice;
+      bestRank = rank;
+    }
+  }
+  return best;
+}
+
+/// Each ladder where it is estimated to need least of one kind of memory; of
+/// equal levels the highest, as it may do something together with others.
+Choice Fitting::findCorner(Limit limit) const {
+  Estimate estimate(ladders, trials);
+  Choice corner = result.choice;
+  for (unsigned knob = 0; knob < ladders.size(); ++knob) {
+    if (!isFree(knob))
+      continue;
+    std::optional<int64_t> least;
+    for (unsigned level : stepsOf(knob)) {
+      auto outcome = estimate.of(with(result.choice, knob, level));
+      if (outcome && (!least || outcome->beyond[limit] <= *least)) {
+        least = outcome->beyond[limit];
+        corner[knob] = level;
+      }
+    }
+  }
+  return corner;
+}
+
+/// From a corner ladder by ladder to less of one kind of memory, until no probe
+/// of any helps. If that is still too much, nothing is enough. False when no
+/// more can be tried.
+bool Fitting::descend(Choice at, Limit limit) {
+  const Outcome *here = consider(at);
+  // A corner that is not possible may be without one of its ladders.
+  for (unsigned knob = 0; here && !here->possible && knob < at.size(); ++knob)
+    if (at[knob])
+      if (here = consider(with(at, knob, 0)); here && here->possible)
+        at[knob] = 0;
+  if (!here)
+    return false;
+  if (!here->possible)
+    return true;
+  bool moved = true, sure = true;
+  while (moved && here->beyond[limit] > 0) {
+    moved = false;
+    sure = true;
+    for (unsigned knob = 0; knob < ladders.size(); ++knob) {
+      if (!isFree(knob))
+        continue;
+      for (unsigned level : stepsOf(knob)) {
+        Choice next = with(at, knob, level);
+        const Outcome *outcome = consider(next);
+        if (!outcome)
+          return false;
+        if (outcome->possible && outcome->beyond[limit] < here->beyond[limit]) {
+          at = next;
+          here = outcome;
+          moved = true;
+        }
+        // Impossible here, not alone: less may be possible elsewhere.
+        sure &= outcome->possible || level > last[knob];
+      }
+    }
+  }
+  // Packing may lose a little in one job and not in another.
+  int64_t most = 0;
+  for (const auto &[choice, outcome] : trials.all())
+    if (outcome.possible)
+      most = std::max(most, outcome.beyond[limit] - here->beyond[limit]);
+  result.nothingFits = sure && here->beyond[limit] > most / kSure;
   return true;
 }
 
-/// All that makes room at once, where moves one by one lead nowhere.
-bool Fitting::jumpToTheEnd() {
-  Choice end = result.choice;
-  for (size_t i = 0; i < ladders.size(); ++i)
-    if (!ladders[i].fixed && !ladders[i].spends)
-      end[i] = ladders[i].levels - 1;
-  const Outcome *outcome = trials.of(end);
-  if (!outcome || !outcome->possible ||
-      outcome->excess >= result.outcome.excess)
-    return false;
-  for (unsigned i = 0; i < ladders.size(); ++i)
-    if (end[i] != result.choice[i])
-      accept(i, end[i], *outcome);
-  return outcome->excess == 0;
+/// All that makes room at once, for each kind of memory that was found to be
+/// too little; each once. False if there was none left.
+bool Fitting::tryCorners() {
+  bool any = false;
+  for (unsigned limit = 0; limit < kLimits; ++limit) {
+    bool lacks = std::any_of(
+        trials.all().begin(), trials.all().end(),
+        [&](const auto &known) { return known.second.beyond[limit] > 0; });
+    if (!lacks || cornered[limit] || result.outcome.fits() ||
+        result.nothingFits)
+      continue;
+    any = cornered[limit] = true;
+    if (!descend(findCorner(Limit(limit)), Limit(limit)))
+      return false;
+  }
+  return any;
+}
+
+/// What was not tried, although it promises nothing: first what is one probe
+/// away from what was found, then what is estimated to need least; of equals
+/// what is nearest, at the greatest heights. Empty if all is known.
+Choice Fitting::findUntried() const {
+  for (unsigned knob = 0; knob < ladders.size(); ++knob)
+    for (unsigned level : stepsOf(knob))
+      if (Choice next = with(result.choice, knob, level);
+          isFree(knob) && !trials.known(next))
+        return next;
+  Estimate estimate(ladders, trials);
+  Choice best;
+  std::tuple<bool, int64_t, unsigned, int64_t, Choice> bestRank;
+  for (const Choice &choice : choices) {
+    if (trials.known(choice))
+      continue;
+    auto outcome = estimate.of(choice);
+    unsigned differ = 0;
+    int64_t height = 0;
+    for (size_t i = 0; i < choice.size(); ++i) {
+      differ += choice[i] != result.choice[i];
+      height += choice[i];
+    }
+    std::tuple rank(!outcome, outcome ? outcome->excess() : 0, differ, -height,
+                    choice);
+    if (best.empty() || rank < bestRank) {
+      best = choice;
+      bestRank = rank;
+    }
+  }
+  return best;
+}
+
+/// Until the job fits; false if it does not.
+bool Fitting::makeRoom() {
+  measureLadders();
+  unsigned disappointments = 0;
+  while (!result.outcome.fits() && !result.nothingFits && trials.left() > 0) {
+    size_t rounds = result.rounds.size();
+    if (disappointments < kDisappointments)
+      if (Choice next = findPromising(); !next.empty()) {
+        (void)consider(next);
+        disappointments =
+            result.rounds.size() > rounds ? 0 : disappointments + 1;
+        continue;
+      }
+    disappointments = 0;
+    if (tryCorners())
+      continue;
+    Choice next = findUntried();
+    if (next.empty()) {
+      // All that there is, unless the list of it was shortened.
+      double count = 1;
+      for (unsigned knob = 0; knob < ladders.size(); ++knob)
+        count *= isFree(knob) ? ladders[knob].levels : 1;
+      result.nothingFits = count <= static_cast<double>(choices.size());
+      return false;
+    }
+    (void)consider(next);
+  }
+  return result.outcome.fits();
+}
+
+/// What fits and is estimated to take less time.
+void Fitting::makeFaster() {
+  unsigned most = std::min(kForTime, trials.left() / 2);
+  for (unsigned i = 0; i < most; ++i) {
+    Choice next = findPromising();
+    if (next.empty() || !consider(next))
+      return;
+  }
 }
 
 /// Each ladder back to the lowest level that still fits.
 void Fitting::takeBack() {
-  // The costliest first. What a ladder costs is what was seen last.
+  // The costliest first, as far as that is known.
+  Estimate estimate(ladders, trials);
   std::vector<std::pair<double, unsigned>> order;
-  for (unsigned knob = 0; knob < ladders.size(); ++knob) {
-    double cost = 0;
-    for (const Round &round : result.rounds)
-      if (round.knob == knob)
-        cost += round.after.seconds - round.before.seconds;
-    if (result.choice[knob] > 0)
-      order.push_back({-cost, knob});
-  }
+  for (unsigned knob = 0; knob < ladders.size(); ++knob)
+    if (result.choice[knob] > 0) {
+      auto without = estimate.of(with(result.choice, knob, 0));
+      order.push_back({without ? without->seconds : 0, knob});
+    }
   std::sort(order.begin(), order.end());
-  for (auto [cost, knob] : order) {
+  for (auto [seconds, knob] : order) {
     // `high` fits; below `low` nothing is expected to.
     unsigned low = 0, high = result.choice[knob];
     while (low < high) {
       unsigned middle =
           low == 0 && high == result.choice[knob] ? 0 : low + (high - low) / 2;
-      Choice choice = result.choice;
-      choice[knob] = middle;
+      Choice choice = with(result.choice, knob, middle);
       const Outcome *outcome = trials.of(choice);
       if (!outcome)
         return;
       if (outcome->fits() &&
           outcome->seconds <= result.outcome.seconds * (1 + kSameTime)) {
-        accept(knob, middle, *outcome);
+        accept(choice, *outcome);
         high = middle;
       } else {
         low = middle + 1;
@@ -189,8 +368,7 @@ void Fitting::spend() {
       unsigned middle = low == 0 && high == ladders[knob].levels - 1
                             ? high
                             : low + (high - low + 1) / 2;
-      Choice choice = result.choice;
-      choice[knob] = middle;
+      Choice choice = with(result.choice, knob, middle);
       const Outcome *outcome = trials.of(choice);
       if (!outcome)
         return;
@@ -198,7 +376,7 @@ void Fitting::spend() {
       if (outcome->fits() && !faster)
         break;
       if (outcome->fits()) {
-        accept(knob, middle, *outcome);
+        accept(choice, *outcome);
         low = middle;
       } else {
         high = middle - 1;
@@ -217,13 +395,12 @@ FitResult Fitting::run() {
   }
   result.possible = true;
   result.given = result.outcome = *given;
-  for (unsigned knob = 0; knob < ladders.size(); ++knob)
-    if (!ladders[knob].fixed && !ladders[knob].spends)
-      for (unsigned level : ladders[knob].probes)
-        moves.push_back({knob, level, /*tried=*/false, {}, 0, 0});
   if (given->fits())
     return std::move(result);
-  if (makeRoom() || jumpToTheEnd()) {
+  last.assign(ladders.size(), 0);
+  choices = listChoices(ladders, [&](unsigned knob) { return isFree(knob); });
+  if (makeRoom()) {
+    makeFaster();
     takeBack();
     spend();
   }
@@ -233,237 +410,4 @@ FitResult Fitting::run() {
 FitResult ciuic::fit::findFit(const std::vector<Ladder> &ladders,
                               Trials &trials) {
   return Fitting(ladders, trials).run();
-}
-
-//===----------------------------------------------------------------------===//
-// The nearest
-//===----------------------------------------------------------------------===//
-
-/// Combinations that are gone through to find the next one to try.
-static constexpr size_t kCombinations = 5'000;
-
-namespace {
-/// Jobs that differ from the given one in levels worth a probe. What one
-/// takes is predicted from those that are known.
-class Neighbourhood {
-public:
-  Neighbourhood(const std::vector<Ladder> &ladders, Trials &trials)
-      : ladders(ladders), trials(trials) {}
-  std::vector<Nearest> find(unsigned most);
-
-private:
-  Choice alone(unsigned knob, unsigned level) const {
-    Choice choice(ladders.size(), 0);
-    choice[knob] = level;
-    return choice;
-  }
-  const Outcome *knownAlone(unsigned knob, unsigned level) const {
-    auto found = trials.all().find(alone(knob, level));
-    bool helps = found != trials.all().end() && found->second.possible;
-    return helps ? &found->second : nullptr;
-  }
-  void list();
-  bool isFar(const Choice &choice) const;
-  bool predict(const Choice &choice, Outcome &outcome) const;
-  bool findNext(Choice &next) const;
-  void add(const Choice &choice, const Outcome &outcome);
-  void weaken(Nearest &nearest);
-
-  /// Ladders that move; one that the user fixed counts for more.
-  unsigned distanceOf(const Choice &choice) const {
-    unsigned distance = 0;
-    for (size_t i = 0; i < ladders.size(); ++i)
-      if (choice[i])
-        distance += ladders[i].fixed ? 3 : 2;
-    return distance;
-  }
-  auto rankOf(const Nearest &nearest) const {
-    return std::tuple(distanceOf(nearest.choice), nearest.outcome.seconds,
-                      nearest.choice);
-  }
-
-  const std::vector<Ladder> &ladders;
-  Trials &trials;
-  std::vector<Choice> candidates;
-  std::vector<Nearest> found;
-  Outcome given;
-};
-} // namespace
-
-/// All combinations of probes, those of few ladders first.
-void Neighbourhood::list() {
-  std::vector<Choice> last{Choice(ladders.size(), 0)};
-  while (!last.empty() && candidates.size() < kCombinations) {
-    std::vector<Choice> next;
-    for (const Choice &choice : last) {
-      size_t from = choice.size();
-      while (from > 0 && choice[from - 1] == 0)
-        --from;
-      for (size_t knob = from; knob < ladders.size(); ++knob)
-        for (unsigned level : ladders[knob].probes) {
-          next.push_back(choice);
-          next.back()[knob] = level;
-        }
-    }
-    candidates.insert(candidates.end(), next.begin(), next.end());
-    last = std::move(next);
-  }
-}
-
-/// Whether a job that was found moves nothing farther than `choice` does.
-bool Neighbourhood::isFar(const Choice &choice) const {
-  return std::any_of(found.begin(), found.end(), [&](const Nearest &nearest) {
-    for (size_t i = 0; i < choice.size(); ++i)
-      if (nearest.choice[i] > choice[i])
-        return false;
-    return true;
-  });
-}
-
-/// What `choice` will take: a known part of it, and what each of the others
-/// saves alone. Of all known parts the one that promises least counts. False
-/// if too little is known.
-bool Neighbourhood::predict(const Choice &choice, Outcome &outcome) const {
-  for (unsigned i = 0; i < choice.size(); ++i)
-    if (choice[i] && !knownAlone(i, choice[i]))
-      return false;
-  bool any = false;
-  for (const auto &[part, known] : trials.all()) {
-    if (!known.possible)
-      continue;
-    Outcome sum = known;
-    bool within = true;
-    for (unsigned i = 0; i < choice.size(); ++i) {
-      if (part[i] == choice[i])
-        continue;
-      within &= part[i] == 0;
-      if (const Outcome *other = knownAlone(i, choice[i])) {
-        sum.excess += other->excess - given.excess;
-        sum.seconds += other->seconds - given.seconds;
-      }
-    }
-    if (!within)
-      continue;
-    if (!any || sum.excess > outcome.excess)
-      outcome = sum;
-    any = true;
-  }
-  return any;
-}
-
-/// The nearest job that is not known and is predicted to fit.
-bool Neighbourhood::findNext(Choice &next) const {
-  Nearest best;
-  for (const Choice &choice : candidates) {
-    if (!best.choice.empty() && distanceOf(choice) > distanceOf(best.choice))
-      continue;
-    Nearest candidate{choice, {}};
-    if (trials.known(choice) || isFar(choice) ||
-        !predict(choice, candidate.outcome) || candidate.outcome.excess > 0)
-      continue;
-    if (best.choice.empty() || rankOf(candidate) < rankOf(best))
-      best = candidate;
-  }
-  next = best.choice;
-  return !next.empty();
-}
-
-/// Keeps what fits, unless something nearer is kept.
-void Neighbourhood::add(const Choice &choice, const Outcome &outcome) {
-  if (!outcome.fits() || isFar(choice))
-    return;
-  std::vector<Nearest> others = std::move(found);
-  found = {{choice, outcome}};
-  for (Nearest &other : others)
-    if (!isFar(other.choice))
-      found.push_back(std::move(other));
-}
-
-/// Each ladder at the lowest of its probes that is enough.
-void Neighbourhood::weaken(Nearest &nearest) {
-  for (size_t knob = 0; knob < ladders.size(); ++knob) {
-    const std::vector<unsigned> &probes = ladders[knob].probes;
-    size_t low = 0;
-    size_t high =
-        std::lower_bound(probes.begin(), probes.end(), nearest.choice[knob]) -
-        probes.begin();
-    if (nearest.choice[knob] == 0)
-      continue;
-    while (low < high) {
-      size_t middle = low + (high - low) / 2;
-      Choice choice = nearest.choice;
-      choice[knob] = probes[middle];
-      const Outcome *outcome = trials.of(choice);
-      if (!outcome)
-        return;
-      if (outcome->fits()) {
-        nearest = {choice, *outcome};
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-  }
-}
-
-std::vector<Nearest> Neighbourhood::find(unsigned most) {
-  Choice as(ladders.size(), 0);
-  const Outcome *outcome = trials.of(as);
-  if (!outcome || !outcome->possible)
-    return {};
-  given = *outcome;
-  list();
-  auto tryOne = [&](const Choice &choice) {
-    const Outcome *tried = trials.of(choice);
-    if (tried)
-      add(choice, *tried);
-    return tried;
-  };
-
-  // Each at its end: where that is not enough, no less is. Then what lies
-  // before the ends of those that helped most.
-  for (unsigned knob = 0; knob < ladders.size(); ++knob)
-    if (!ladders[knob].probes.empty())
-      (void)tryOne(alone(knob, ladders[knob].probes.back()));
-  Choice next;
-  unsigned kept = trials.left() / 3; // For what is weakened at last.
-  while (found.size() < most && trials.left() > kept && findNext(next))
-    if (!tryOne(next))
-      break;
-  // Less than the ends, together with others.
-  for (unsigned knob = 0; knob < ladders.size(); ++knob)
-    for (unsigned level : ladders[knob].probes)
-      if (const Outcome *end = knownAlone(knob, ladders[knob].probes.back());
-          end && end->fits() && found.size() < most && trials.left() > kept)
-        (void)tryOne(alone(knob, level));
-  while (found.size() < most && trials.left() > kept && findNext(next))
-    if (!tryOne(next))
-      break;
-  // Nothing seemed to be enough: then all of it.
-  if (found.empty()) {
-    for (unsigned knob = 0; knob < ladders.size(); ++knob)
-      if (!ladders[knob].probes.empty())
-        as[knob] = ladders[knob].probes.back();
-    (void)tryOne(as);
-  }
-
-  auto nearer = [&](const Nearest &a, const Nearest &b) {
-    return rankOf(a) < rankOf(b);
-  };
-  std::sort(found.begin(), found.end(), nearer);
-  if (found.size() > most)
-    found.resize(most);
-  std::vector<Nearest> strong = found;
-  found.clear();
-  for (Nearest &nearest : strong) {
-    weaken(nearest);
-    add(nearest.choice, nearest.outcome);
-  }
-  std::sort(found.begin(), found.end(), nearer);
-  return std::move(found);
-}
-
-std::vector<Nearest> ciuic::fit::findNearest(const std::vector<Ladder> &ladders,
-                                             Trials &trials, unsigned most) {
-  return Neighbourhood(ladders, trials).find(most);
 }

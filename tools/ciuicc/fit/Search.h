@@ -9,6 +9,8 @@
 #ifndef CIUIC_TOOLS_CIUICC_FIT_SEARCH_H
 #define CIUIC_TOOLS_CIUICC_FIT_SEARCH_H
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +19,9 @@
 
 namespace ciuic::fit {
 
+/// What can be limited; `Together`: devices that lie in the host's memory.
+enum Limit : unsigned { Devices, Host, Files, Together, kLimits };
+
 /// What a job takes.
 struct Outcome {
   bool possible = false; ///< Its settings agree and it passed the phases.
@@ -24,15 +29,24 @@ struct Outcome {
   int64_t device = 0;    ///< Bytes of each device.
   int64_t host = 0;      ///< Bytes of the host for all ranks.
   int64_t nvme = 0;      ///< Bytes of disk for all ranks.
-  int64_t excess = 0;    ///< Bytes beyond the limits, over all ranks.
-  double seconds = 0;    ///< Of a step, estimated.
-  int64_t tasks = 0;     ///< How large the job is to plan.
+  /// Bytes beyond each limit, over all ranks: what is left of it as a negative
+  /// number, 0 where there is no limit.
+  std::array<int64_t, kLimits> beyond = {};
+  double seconds = 0; ///< Of a step, estimated.
+  int64_t tasks = 0;  ///< How large the job is to plan.
 
-  bool fits() const { return possible && excess == 0; }
+  /// Bytes that are missing, of all kinds of memory.
+  int64_t excess() const {
+    int64_t sum = 0;
+    for (int64_t bytes : beyond)
+      sum += std::max<int64_t>(0, bytes);
+    return sum;
+  }
+  bool fits() const { return possible && excess() == 0; }
 };
 
 /// Settings that one thing can have, from that which the job has (0) to that
-/// which makes most room.
+/// which makes most room on the devices.
 struct Ladder {
   unsigned levels = 1;
   /// Worth trying before all that lies in between; ascending, none is 0.
@@ -69,8 +83,7 @@ private:
 
 /// A step of the way to what fits.
 struct Round {
-  unsigned knob = 0;
-  unsigned from = 0, to = 0; ///< Its levels.
+  Choice from, to;
   Outcome before, after;
 };
 
@@ -80,11 +93,16 @@ struct FitResult {
   std::vector<Round> rounds;
   Choice choice; ///< Fits, or needs least beyond the limits.
   Outcome outcome;
+  /// It does not fit, and no choice does: each was evaluated, or that one was
+  /// which needs least of a kind of memory, and there is clearly too little for
+  /// it. With any single ladder at another of its probes it needs no less.
+  bool nothingFits = false;
 };
 
-/// Makes room until the job fits: first what costs no time, then what costs
-/// least time for each byte that is missing. Then takes back what turned out
-/// to be needed no more, the costliest first, and spends what room is left.
+/// Makes room until the job fits, in as little time as it finds: what each
+/// ladder does is measured, all choices are estimated from that, and the best
+/// of them is evaluated and estimated from in turn. Then takes back what turned
+/// out to be needed no more, the costliest first, and spends what room is left.
 /// Ladders that are fixed stay.
 FitResult findFit(const std::vector<Ladder> &ladders, Trials &trials);
 
