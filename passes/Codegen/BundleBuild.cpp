@@ -15,13 +15,14 @@ using namespace llvm;
 using namespace ciuic::codegen;
 namespace fs = llvm::sys::fs;
 
-/// openmp-simd only reads the pragmas that name a sum.
+/// Nothing is contracted to fused operations, which depends on what else is in
+/// an expression: a value has the same bits in whichever kernel computes it.
 static const char *const kFlags[] = {"-std=c++17",
                                      "-O3",
                                      "-fPIC",
                                      "-fno-math-errno",
                                      "-fno-trapping-math",
-                                     "-fopenmp-simd",
+                                     "-ffp-contract=off",
                                      "-fvisibility=hidden",
                                      "-Wall"};
 

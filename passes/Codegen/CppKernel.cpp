@@ -17,44 +17,49 @@ public:
 private:
   LogicalResult printOp(Operation &op);
   LogicalResult printLoop(scf::ForOp loop);
+  LogicalResult printSum(scf::ForOp loop, const std::string &index,
+                         const std::string &bounds);
 };
 } // namespace
 
 LogicalResult CppKernel::printLoop(scf::ForOp loop) {
   if (failed(checkLoop(loop)))
     return failure();
-  std::string sum;
-  if (loop.getNumResults() == 1) {
-    sum = fresh("sum");
-    line() << "float " << sum << " = " << names.lookup(loop.getInitArgs()[0])
-           << ";\n";
-    names[loop.getRegionIterArgs().front()] = sum;
-  }
   std::string index = fresh("j");
   names[loop.getInductionVar()] = index;
-  if (isInnermost(loop)) {
-    if (sum.empty())
-      line() << "CIUIC_SIMD\n";
-    else
-      line() << "#pragma omp simd reduction(+ : " << sum << ")\n";
-  }
-  line() << "for (int64_t " << index << " = "
-         << names.lookup(loop.getLowerBound()) << "; " << index << " < "
-         << names.lookup(loop.getUpperBound()) << "; ++" << index << ") {\n";
+  std::string begin = names.lookup(loop.getLowerBound());
+  std::string end = names.lookup(loop.getUpperBound());
+  if (loop.getNumResults() == 1)
+    return printSum(loop, index, begin + ", " + end);
+  if (isInnermost(loop))
+    line() << "CIUIC_SIMD\n";
+  line() << "for (int64_t " << index << " = " << begin << "; " << index << " < "
+         << end << "; ++" << index << ") {\n";
   ++depth;
-  for (Operation &op : loop.getBody()->without_terminator()) {
-    if (!sum.empty() &&
-        &op == loop.getYieldedValues().front().getDefiningOp()) {
-      line() << sum << " += " << names.lookup(op.getOperand(1)) << ";\n";
-      continue;
-    }
+  for (Operation &op : loop.getBody()->without_terminator())
     if (failed(printOp(op)))
       return failure();
-  }
   --depth;
   line() << "}\n";
-  if (!sum.empty())
-    names[loop.getResult(0)] = sum;
+  return success();
+}
+
+LogicalResult CppKernel::printSum(scf::ForOp loop, const std::string &index,
+                                  const std::string &bounds) {
+  std::string sum = fresh("sum"), start = names.lookup(loop.getInitArgs()[0]);
+  line() << "const float " << sum << " = "
+         << (start == "0.0f" ? "" : start + " + ") << "sumOf(" << bounds
+         << ", [&](int64_t " << index << ") CIUIC_INLINED {\n";
+  ++depth;
+  Operation *add = loop.getYieldedValues().front().getDefiningOp();
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (&op != add && failed(printOp(op)))
+      return failure();
+  // Last, so that what follows the addition is done as well.
+  line() << "return " << names.lookup(add->getOperand(1)) << ";\n";
+  --depth;
+  line() << "});\n";
+  names[loop.getResult(0)] = sum;
   return success();
 }
 

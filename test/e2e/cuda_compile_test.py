@@ -141,7 +141,7 @@ class Compiler:
     def host(self, path, target):
         self.run(path.parent, [
             "-I.", "-Xcompiler=-std=c++17,-O1,-fPIC,-fvisibility=hidden,"
-            "-fopenmp-simd,-Wall,-Wextra,-Werror",
+            "-ffp-contract=off,-Wall,-Wextra,-Werror",
             "-c", path.name, "-o", str(target)])
 
     def read_usage(self, path, text):

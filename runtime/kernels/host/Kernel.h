@@ -3,7 +3,7 @@
 // 16-bit storage types whose conversions vectorise, the loop pragma, and the
 // functions of VectorMath.h. Arithmetic is done in f32: load with toFloat,
 // store with fromFloat<T>. Compile with -O3 -march=<target>
-// -fno-math-errno -fno-trapping-math, never with -ffast-math.
+// -fno-math-errno -fno-trapping-math -ffp-contract=off, never with -ffast-math.
 //
 // Only standard headers: a bundle carries a copy of this file.
 //
@@ -32,7 +32,31 @@
 // A specialisation takes its linkage from its template.
 #define CIUIC_SPECIALIZED inline __attribute__((always_inline))
 
+/// Of a lambda that is a loop's body.
+#define CIUIC_INLINED __attribute__((always_inline))
+
 namespace ciuic::kernel {
+
+/// The sum of term(j) over [begin, end); `term` is called once for each j. In
+/// lanes that are added in the end, as many as vectors want: the same bits
+/// whatever else `term` does, by whichever compiler and instructions.
+template <typename Term>
+CIUIC_INLINE float sumOf(int64_t begin, int64_t end, Term term) {
+  constexpr int64_t count = 64;
+  float lanes[count] = {};
+  int64_t j = begin;
+  for (; j + count <= end; j += count) {
+    CIUIC_SIMD
+    for (int64_t lane = 0; lane < count; ++lane)
+      lanes[lane] += term(j + lane);
+  }
+  for (int64_t lane = 0; j + lane < end; ++lane)
+    lanes[lane] += term(j + lane);
+  for (int64_t width = count / 2; width > 0; width /= 2)
+    for (int64_t lane = 0; lane < width; ++lane)
+      lanes[lane] += lanes[lane + width];
+  return lanes[0];
+}
 
 /// Storage types: no arithmetic of their own.
 struct f16 {

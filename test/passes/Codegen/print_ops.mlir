@@ -160,16 +160,13 @@ sched.kernel @choices_8 outputs 1 {
   }
 }
 
-// Sums: a lane each, the lanes added by the compiler's fixed tree; a warp's by
-// warpSum. What stands outside of loops is stored by one thread.
+// Sums: in lanes of an order that no compiler chooses; a warp's by warpSum. What stands outside of loops is stored by one thread.
 //
 // CHECK: extern "C" void sum_4x8(
-// CHECK: float sum0 = 0.0f;
-// CHECK-NEXT: #pragma omp simd reduction(+ : sum0)
-// CHECK-NEXT: for (int64_t j0 = 0; j0 < 8; ++j0) {
+// CHECK: const float sum0 = sumOf(0, 8, [&](int64_t j0) CIUIC_INLINED {
 // CHECK-NEXT: const float t0 = in0[row * 8 + j0];
-// CHECK-NEXT: sum0 += (t0 * t0);
-// CHECK-NEXT: }
+// CHECK-NEXT: return (t0 * t0);
+// CHECK-NEXT: });
 // CHECK-NEXT: out0[row] = (sum0 / 8.0f);
 // CUDA: {{^}}sum_4x8(
 // CUDA: float sum0 = 0.0f;

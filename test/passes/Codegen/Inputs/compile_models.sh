@@ -19,7 +19,7 @@ for precision in fp32 bf16 fp16; do
   done=""
   for compiler in "$@"; do
     for file in kernels program; do
-      "$compiler" -std=c++17 -O1 -fopenmp-simd -Wall -Wextra -Werror \
+      "$compiler" -std=c++17 -O1 -ffp-contract=off -Wall -Wextra -Werror \
         -I"$bundle/src" -c "$bundle/src/$file.cpp" -o "$work/$file.o"
     done
     done+=" $compiler"

@@ -16,7 +16,7 @@ observed=(-O2 -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0
 {
   clang++-22 $flags "${observed[@]}" "${emulated[@]}" -I"$source" -x c++ \
     -c "$work/cuda/src/kernels.cu" -o "$work/cuda.o"
-  clang++-22 $flags -fopenmp-simd -Wno-pass-failed -I"$work/cpu/src" \
+  clang++-22 $flags -ffp-contract=off -Wno-pass-failed -I"$work/cpu/src" \
     -c "$work/cpu/src/kernels.cpp" -o "$work/kernels.o"
   clang++-22 $flags -I"$work/cpu/src" -c "$work/cpu/src/program.cpp" \
     -o "$work/program.o"
