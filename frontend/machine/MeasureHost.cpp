@@ -139,8 +139,9 @@ rt::Result<Machine> machine::measureHost(const std::string &root,
   if (used > 0)
     machine.reserve.push_back({"in use", Where::Host, used,
                                "MemTotal less MemAvailable of /proc/meminfo"});
-  machine.disk = measureDisk(diskFolder);
-  machine.diskSpace = freeSpace(diskFolder);
+  std::string disk = existingFolder(diskFolder);
+  machine.disk = measureDisk(disk);
+  machine.diskSpace = freeSpace(disk);
   machine.network = networkRate(root);
   takeGpus(machine, findGpus(gpuLibrary));
   return machine;

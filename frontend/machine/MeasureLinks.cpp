@@ -87,6 +87,14 @@ std::optional<double> machine::measureDisk(const std::string &folder) {
   return 2 * a * b / (a + b);
 }
 
+std::string machine::existingFolder(const std::string &folder) {
+  std::filesystem::path path = folder;
+  std::error_code error;
+  while (!std::filesystem::exists(path, error) && path.has_relative_path())
+    path = path.parent_path();
+  return path.empty() ? "." : path.string();
+}
+
 std::optional<int64_t> machine::freeSpace(const std::string &folder) {
   struct statvfs info{};
   if (statvfs(folder.c_str(), &info) != 0)

@@ -13,6 +13,9 @@ namespace ciuic::machine {
 /// cache would be measured. Takes a part of a second and leaves nothing.
 std::optional<double> measureDisk(const std::string &folder);
 
+/// `folder`, or the lowest one above it that exists, in which it would be made.
+std::string existingFolder(const std::string &folder);
+
 /// Bytes that a user may still put into `folder`.
 std::optional<int64_t> freeSpace(const std::string &folder);
 

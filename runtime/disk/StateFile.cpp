@@ -165,6 +165,7 @@ Result<StateFiles> StateFiles::allocate(const std::string &folder,
     return Status::invalid("the job keeps optimizer states in files, and no "
                            "folder for them is given: --nvme-path, or "
                            "nvme_path in the DeepSpeed file");
+  CIUIC_TRY_ASSIGN(made.folder, StateFolder::make(folder));
   uint64_t free = freeBytes(folder);
   if (bytesOfRank > mostBytes ||
       (free != 0 && bytesOfRank > free / std::max(ranks.count, 1u)))

@@ -4,6 +4,7 @@
 
 #include "runtime/base/RankRange.h"
 #include "runtime/base/Status.h"
+#include "runtime/disk/StateFolder.h"
 
 #include <cstdint>
 #include <string>
@@ -68,7 +69,8 @@ private:
 /// A file for each of consecutive ranks; none if they hold no bytes.
 class StateFiles {
 public:
-  /// Code::Invalid if there is something to hold and `folder` is empty.
+  /// Makes `folder` if it is missing, and removes it in the end. Code::Invalid
+  /// if there is something to hold and `folder` is "" or cannot be made.
   static Result<StateFiles> allocate(const std::string &folder, RankRange ranks,
                                      uint64_t bytesOfRank);
 
@@ -76,6 +78,7 @@ public:
 
 private:
   RankRange held;
+  StateFolder folder;
   std::vector<StateFile> files;
 };
 

@@ -161,18 +161,25 @@ class OptimizerInFiles(ScratchCase):
         succeed("export", saves, "--bundle", inFiles, "-o", exported)
         self.assertTrue((exported / "model.safetensors").exists())
 
-    # The command line gives the folder; training may give another one.
+    # The command line gives the folder; training may give another one. A
+    # missing folder is made for as long as the run takes.
     def test_folders(self):
         bundle = self.path("flags")
         config = write_json(self.path("plain.json"), ds_config(4, 1))
         succeed(
             *("compile", "--model", MODELS / "tiny-llama", "--config", config),
-            *("--offload-optimizer", "nvme", "--nvme-path", "/nonexistent"),
+            *("--offload-optimizer", "nvme", "--nvme-path", "/dev/null/files"),
             *("--seq-len", 16, "-o", bundle),
         )
         run = ("train", bundle, "--data", *self.data, "--steps", 1)
-        self.refuse(1, *run, says=("rank 0 in /nonexistent",))
+        self.refuse(
+            1,
+            *run,
+            says=('cannot make the folder "/dev/null/files"', "Not a directory"),
+        )
         succeed(*run, "--nvme-path", self.files)
+        succeed(*run, "--nvme-path", self.files / "not" / "yet")
+        self.assertEqual(list(self.files.iterdir()), [])
         self.refuse(
             1,
             *("compile", "--model", MODELS / "tiny-llama", "--config", config),

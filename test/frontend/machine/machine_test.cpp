@@ -237,6 +237,16 @@ TEST(Host, measuresItsDisk) {
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
+// A folder that is to be made later is measured where it will be.
+TEST(Host, measuresAboveAMissingFolder) {
+  FakeSystem system("MemTotal: 1000 kB\nMemAvailable: 600 kB\n", "");
+  EXPECT_EQ(existingFolder(system.root), system.root);
+  EXPECT_EQ(existingFolder(system.root + "/a//b/../c/"), system.root);
+  EXPECT_EQ(existingFolder("/nonexistent/a"), "/");
+  EXPECT_EQ(existingFolder("nonexistent/a"), ".");
+  EXPECT_EQ(existingFolder(""), ".");
+}
+
 // A system that says nothing is told.
 TEST(Host, refusesASystemWithoutFacts) {
   FakeSystem system("MemTotal: many kB\n", "");

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -96,9 +97,98 @@ TEST(StateFilesTest, ReservesAtTheStart) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));
 }
 
-// A job that keeps something in files needs a folder; another does not.
+// A folder that is missing is made with those above it, and all of them go with
+// the files, however the path is written.
+TEST(StateFilesTest, MakesFolders) {
+  for (const char *path : {"/a", "/a/b/c", "/a//b/", "/a/../b/./c"}) {
+    Folder folder;
+    {
+      auto files = StateFiles::allocate(folder.path + path, {0, 2}, 4096);
+      ASSERT_TRUE(files.ok()) << files.takeStatus().str();
+      EXPECT_TRUE(std::filesystem::is_directory(folder.path + path));
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path)) << path;
+  }
+}
+
+// A relative one is made in the folder at hand.
+TEST(StateFilesTest, MakesRelativeFolders) {
+  Folder folder;
+  std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path);
+  {
+    auto files = StateFiles::allocate("a/b", {0, 1}, 4096);
+    EXPECT_TRUE(files.ok());
+    EXPECT_TRUE(std::filesystem::is_directory(folder.path + "/a/b"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+  std::filesystem::current_path(before);
+}
+
+// What was there stays, and so does what others put into a folder of ours,
+// with what holds it.
+TEST(StateFilesTest, LeavesFoldersOfOthers) {
+  Folder folder;
+  std::filesystem::create_directory(folder.path + "/a");
+  {
+    auto files = StateFiles::allocate(folder.path + "/a/b/c", {0, 1}, 4096);
+    ASSERT_TRUE(files.ok());
+    std::filesystem::create_directory(folder.path + "/a/b/theirs");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path + "/a/b/c"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path + "/a/b/theirs"));
+  {
+    EXPECT_TRUE(StateFiles::allocate(folder.path + "/a", {0, 1}, 1).ok());
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder.path + "/a"));
+}
+
+// A job that finds a folder leaves it to the one that made it, and keeps its
+// files where that one ends first.
+TEST(StateFilesTest, SharesFolders) {
+  Folder folder;
+  std::string path = folder.path + "/a/b";
+  auto first = std::make_unique<Result<StateFiles>>(
+      StateFiles::allocate(path, {0, 1}, 4096));
+  auto second = StateFiles::allocate(path, {1, 1}, 4096);
+  ASSERT_TRUE(first->ok() && second.ok());
+  first.reset();
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+  int value = 7, found = 0;
+  ASSERT_TRUE(second->of(1).write(100, sizeof value, &value).ok());
+  ASSERT_TRUE(second->of(1).read(100, sizeof found, &found).ok());
+  EXPECT_EQ(found, 7);
+}
+
+// A folder that cannot be made is refused with its path, and what was made for
+// it is gone; so is one that is made and then found too small.
+TEST(StateFilesTest, RefusesFoldersThatCannotBeMade) {
+  Folder folder;
+  std::string file = folder.path + "/file", link = folder.path + "/link";
+  std::ofstream(file) << "text";
+  std::filesystem::create_symlink("nowhere/at/all", link);
+  for (std::string path :
+       {file, file + "/a", link, folder.path + "/a/" + std::string(300, 'x')}) {
+    auto files = StateFiles::allocate(path, {0, 1}, 4096);
+    ASSERT_FALSE(files.ok()) << path;
+    Status status = files.takeStatus();
+    EXPECT_EQ(status.code(), Code::Invalid);
+    EXPECT_TRUE(has(status, "cannot make the folder \"" + folder.path + "/"))
+        << status.str();
+  }
+  EXPECT_FALSE(
+      StateFiles::allocate(folder.path + "/b", {0, 1}, uint64_t(1) << 45).ok());
+  for (const char *made : {"/a", "/b", "/nowhere"})
+    EXPECT_FALSE(std::filesystem::exists(folder.path + made)) << made;
+}
+
+// A job that keeps something in files needs a folder; another does not, and
+// makes none.
 TEST(StateFilesTest, AsksForAFolder) {
   EXPECT_TRUE(StateFiles::allocate("", {0, 1}, 0).ok());
+  Folder folder;
+  auto none = StateFiles::allocate(folder.path + "/a", {0, 1}, 0);
+  EXPECT_TRUE(none.ok() && std::filesystem::is_empty(folder.path));
   auto files = StateFiles::allocate("", {0, 1}, 4096);
   ASSERT_FALSE(files.ok());
   EXPECT_TRUE(has(files.takeStatus(), "--nvme-path"));

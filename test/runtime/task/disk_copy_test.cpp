@@ -121,15 +121,14 @@ TEST(DiskCopyTest, ElementsAreReadAndWritten) {
   EXPECT_FALSE((*made)->read(files.states[1], 2, elements, 1, out).ok());
 }
 
-// A folder that is missing is told with the rank whose file it was for.
+// A folder that cannot be made is told.
 TEST(DiskCopyTest, FoldersAreChecked) {
   Files files;
-  auto made = files.make({.folder = "/nonexistent/nvme"});
+  auto made = files.make({.folder = "/dev/null/nvme"});
   ASSERT_FALSE(made.ok());
   Status status = made.takeStatus();
   EXPECT_EQ(status.code(), Code::Invalid);
-  EXPECT_NE(status.str().find("states of rank 0 in /nonexistent/nvme"),
-            std::string::npos)
+  EXPECT_NE(status.str().find("folder \"/dev/null/nvme\""), std::string::npos)
       << status.str();
   files.folder.clear();
   files.test.bundle.disk.folder = files.folder.c_str();
