@@ -262,8 +262,8 @@ cudaError_t Machine::stickyError(int device) {
 void Machine::loop() {
   std::unique_lock lock(mutex);
   uint64_t seenActivity = 0, delayedAt = 0;
-  auto lastProgress = SteadyClock::now();
   std::vector<CUstream_st *> ready;
+  Waiting waiting;
   for (;;) {
     std::erase_if(streams, [](auto &one) {
       return one->internal && one->queue.empty() && !one->busy;
@@ -272,7 +272,7 @@ void Machine::loop() {
       if (blockedHosts)
         changed.notify_all();
       changed.wait(lock, [this] { return !isIdle(); });
-      lastProgress = SteadyClock::now();
+      waiting.restart();
     }
     ready.clear();
     for (auto &one : streams)
@@ -281,11 +281,10 @@ void Machine::loop() {
         ready.push_back(one.get());
     if (activity != seenActivity) {
       seenActivity = activity;
-      lastProgress = SteadyClock::now();
+      waiting.restart();
     }
     if (ready.empty()) {
-      std::chrono::duration<double> idle = SteadyClock::now() - lastProgress;
-      if (idle.count() > config.stuckSeconds) {
+      if (waiting.seconds() > config.stuckSeconds) {
         declareStuck();
         continue;
       }
@@ -299,7 +298,7 @@ void Machine::loop() {
       continue;
     }
     runStep(*pick(ready), lock);
-    lastProgress = SteadyClock::now();
+    waiting.restart();
   }
 }
 

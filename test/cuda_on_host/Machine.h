@@ -16,6 +16,7 @@
 #include "test/cuda_on_host/Shadow.h"
 #include "test/cuda_on_host/include/cuda_runtime.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -65,6 +66,28 @@ struct Recording {
 struct Token {
   Clock clock;
   uint32_t timeline = 0;
+};
+
+/// How long there was no progress, as who looks again and again sees it. Of a
+/// pause between two looks no more counts than `mostCounted`: where the machine
+/// stood still or was busy, so did whoever is waited for.
+class Waiting {
+public:
+  void restart() {
+    total = {};
+    last = std::chrono::steady_clock::now();
+  }
+  double seconds() {
+    auto now = std::chrono::steady_clock::now();
+    total += std::min<std::chrono::duration<double>>(now - last, mostCounted);
+    last = now;
+    return total.count();
+  }
+
+private:
+  static constexpr std::chrono::milliseconds mostCounted{5};
+  std::chrono::duration<double> total{};
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
 };
 
 class Machine {

@@ -355,11 +355,11 @@ ncclResult_t waitForAll(ncclComm_t *comm) {
   if (at == world().comms.end())
     return ncclInvalidArgument;
   std::shared_ptr<Clique> clique = at->second->clique;
-  auto limit = std::chrono::duration<double>(machine.settings().stuckSeconds);
-  bool all = machine.changed.wait_for(
-      lock, limit, [&] { return clique->joined == clique->ranks; });
-  if (all)
-    return ncclSuccess;
+  for (Waiting waiting; waiting.seconds() <= machine.settings().stuckSeconds;)
+    if (machine.changed.wait_for(lock, std::chrono::milliseconds(1), [&] {
+          return clique->joined == clique->ranks;
+        }))
+      return ncclSuccess;
   report("stuck: " + std::to_string(clique->joined) + " of " +
          std::to_string(clique->ranks) + " ranks joined a communicator");
   return ncclSystemError;

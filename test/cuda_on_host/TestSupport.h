@@ -17,7 +17,7 @@ inline void start(uint64_t seed = 1, int devices = 1) {
   Settings settings;
   settings.seed = seed;
   settings.devices = devices;
-  settings.stuckSeconds = 0.5;
+  settings.stuckSeconds = 2;
   configure(settings);
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
 }

@@ -13,10 +13,12 @@ import math
 import os
 import pathlib
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -37,6 +39,11 @@ LIBRARY = pathlib.Path(os.environ["CIUIC_ON_HOST_LIBRARY"])
 FLAGS = os.environ["CIUIC_ON_HOST_FLAGS"].split()
 COMPILER = os.environ.get("CIUIC_ON_HOST_COMPILER", "clang++-22")
 SEEDS = int(os.environ.get("CIUIC_ON_HOST_SEEDS", "3"))
+# A runner takes seconds and less than a GiB: more is one that runs away, and
+# is ended before it takes the machine with it.
+MOST_SECONDS = 900
+MOST_MEMORY = 4 << 30
+MOST_OUTPUT = 1 << 28
 FOUND = 97  # The exit status of a process whose devices found something.
 LENGTH = 12
 
@@ -139,6 +146,63 @@ def run(*command, **options):
     )
 
 
+def resident_bytes(pid):
+    """The memory that a process holds; 0 of one that has ended."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int(text.split()[1]) * resource.getpagesize()
+
+
+def run_within_limits(
+    *command, seconds=MOST_SECONDS, memory=MOST_MEMORY, **options
+):
+    """As run(); a command that takes too long or too much memory is ended, and
+    is an error with the last that it said."""
+    command = [str(part) for part in command]
+    begin, held, beyond = time.monotonic(), 0, None
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+
+        def sizes():
+            return sum(os.fstat(f.fileno()).st_size for f in (out, err))
+
+        with subprocess.Popen(
+            command, stdout=out, stderr=err, **options
+        ) as process:
+            try:
+                while beyond is None:
+                    try:
+                        process.wait(0.05)
+                        break
+                    except subprocess.TimeoutExpired:
+                        pass
+                    held = max(held, resident_bytes(process.pid))
+                    if held > memory:
+                        beyond = f"more than {memory >> 20} MiB of memory"
+                    elif time.monotonic() - begin > seconds:
+                        beyond = f"more than {seconds} s"
+                    elif sizes() > MOST_OUTPUT:
+                        beyond = f"more than {MOST_OUTPUT >> 20} MiB of output"
+            finally:
+                process.kill()
+        texts = []
+        for file in (out, err):
+            # A runner that runs away may say the same for ever.
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0 if beyond is None else max(0, size - 4000))
+            texts.append(file.read().decode(errors="replace"))
+    if beyond is not None:
+        devices = options.get("env", {}).get("CIUIC_ON_HOST", "")
+        raise AssertionError(
+            f"ran away and was ended: {beyond}, after "
+            f"{time.monotonic() - begin:.0f} s with {held >> 20} MiB\n"
+            f"CIUIC_ON_HOST={devices} {' '.join(command)}\n"
+            + "\n".join(texts)
+        )
+    return subprocess.CompletedProcess(command, process.returncode, *texts)
+
+
 def build(bundle):
     """Compiles lib/libjob.so of a CUDA bundle for the emulated devices."""
     (bundle / "lib").mkdir(exist_ok=True)
@@ -168,6 +232,39 @@ def build(bundle):
     )
     if process.returncode != 0:
         raise AssertionError(process.stderr)
+
+
+class Limits(unittest.TestCase):
+    """A command that runs away is ended, with a message that says so."""
+
+    def run_away(self, script, **limits):
+        with self.assertRaises(AssertionError) as caught:
+            run_within_limits(sys.executable, "-c", script, **limits)
+        return str(caught.exception)
+
+    # One that ends by itself is told as it is.
+    def test_within(self):
+        process = run_within_limits(
+            sys.executable, "-c", "print('out'); exit(3)"
+        )
+        self.assertEqual((process.returncode, process.stdout), (3, "out\n"))
+
+    # One that takes ever more memory.
+    def test_memory(self):
+        said = self.run_away(
+            "print('begun', flush=True)\nheld = []\n"
+            "while True: held.append(bytes(1 << 20))",
+            memory=200 << 20,
+        )
+        self.assertIn("ran away and was ended: more than 200 MiB", said)
+        self.assertIn("begun", said)
+
+    # One that does not end and says the same for ever: its last words are told.
+    def test_time(self):
+        said = self.run_away("while True: print('again')", seconds=0.5)
+        self.assertIn("ran away and was ended: more than 0.5 s", said)
+        self.assertIn("again", said)
+        self.assertLess(len(said), 10000)
 
 
 class Programs(unittest.TestCase):
@@ -224,7 +321,7 @@ class Programs(unittest.TestCase):
         log = pathlib.Path(
             tempfile.mkstemp(suffix=".jsonl", dir=self.scratch)[1]
         )
-        process = run(
+        process = run_within_limits(
             *(TRAIN, self.bundles[name], "--data", self.data, "--log", log),
             *("--steps", steps or job.steps, *options),
             env={

@@ -20,7 +20,7 @@ inline onhost::Settings devicesOf(int devices, uint64_t seed) {
   onhost::Settings settings;
   settings.devices = devices;
   settings.seed = seed;
-  settings.stuckSeconds = 5;
+  settings.stuckSeconds = 20;
   return settings;
 }
 

@@ -125,7 +125,7 @@ TEST_P(FailingPreparation, IsReported) {
     SCOPED_TRACE(n);
     Everything job(2);
     onhost::Settings settings = devicesOf(2, 1);
-    settings.stuckSeconds = 0.3; // Ranks that wait for one that failed.
+    settings.stuckSeconds = 1; // Ranks that wait for one that failed.
     onhost::configure(settings);
     onhost::failCall(call.function, n, call.status);
     Gpus gpus(job.test);
@@ -417,7 +417,7 @@ TEST(RefusalTest, TasksThatDoNotFit) {
 TEST(WatchTest, NamesTheCollectiveThatDoesNotEnd) {
   Everything job(2);
   MachineOptions options;
-  options.collectiveTimeout = 0.2;
+  options.collectiveTimeout = 2;
   onhost::Settings settings = devicesOf(2, 1);
   settings.stuckSeconds = 60;
   Status status = runEverything(job, options, settings, [] {
@@ -425,7 +425,7 @@ TEST(WatchTest, NamesTheCollectiveThatDoesNotEnd) {
     onhost::inject(onhost::Fault::NeverEnter, 4);
   });
   expectSays(status, {" layers.0\" of program \"everything\"",
-                      "has not completed on rank", "0.2 s",
+                      "has not completed on rank", "2 s",
                       "rank 0 last finished", "rank 1 last finished"});
   EXPECT_EQ(status.exitCode(), 3);
   EXPECT_GT(onhost::calls("ncclCommAbort"), 0u);
@@ -503,7 +503,7 @@ TEST(DroppedTest, OtherCollectivesAreFound) {
       SCOPED_TRACE(n);
       Everything job(2);
       MachineOptions options;
-      options.collectiveTimeout = 0.3;
+      options.collectiveTimeout = 2;
       onhost::configure(devicesOf(2, n + 1));
       Gpus gpus(job.test, options);
       gpus.expectClean = false;
