@@ -61,6 +61,7 @@ private:
     uint64_t one = 1;
     // Only full at 2^64 - 1: then it is awake.
     [[maybe_unused]] ssize_t ignored = ::write(event, &one, sizeof(one));
+    changed.notify_all(); // Where the ring is broken.
   }
 
   void listen() {
@@ -124,25 +125,30 @@ private:
     }
   }
 
-  /// The ring itself is broken: nothing can be waited for.
+  /// The ring itself is broken: nothing can be waited for, neither what is
+  /// under way nor the eventfd, which the ring may still read.
   void failAll(int error) {
+    std::vector<bool> underWay(blocks.size(), true);
+    for (uint32_t index : unused)
+      underWay[index] = false;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      if (underWay[i])
+        fail(blocks[i], error);
+    std::unique_lock lock(mutex);
     for (;;) {
+      changed.wait(lock, [&] { return stopping || !waiting.empty(); });
       Block block;
-      {
-        std::unique_lock lock(mutex);
-        if (!nextBlock(block)) {
-          if (stopping)
-            return;
-          lock.unlock();
-          uint64_t count = 0;
-          if (::read(event, &count, sizeof(count)) < 0 && errno != EINTR)
-            return;
-          continue;
-        }
-      }
-      advance(block, -error);
-      finish(block);
+      if (!nextBlock(block))
+        return;
+      lock.unlock();
+      fail(block, error);
+      lock.lock();
     }
+  }
+
+  void fail(Block block, int error) {
+    advance(block, -error);
+    finish(block);
   }
 
   static constexpr uint64_t wakeTag = ~uint64_t(0);
@@ -153,6 +159,7 @@ private:
   uint64_t woken = 0;
   bool listening = false;
   bool stopping = false;
+  std::condition_variable changed;
   std::vector<Block> blocks;    ///< Under way, by index.
   std::vector<uint32_t> unused; ///< Indices.
   std::thread thread;

@@ -4,8 +4,10 @@
 #include <condition_variable>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 #include <unistd.h>
 
 namespace ciuic::rt::test {
@@ -171,6 +173,49 @@ INSTANTIATE_TEST_SUITE_P(All, DiskQueueTest,
                          [](const auto &info) {
                            return info.param == By::Uring ? "Uring" : "Threads";
                          });
+
+// A ring that breaks fails what is under way and what comes after, and nobody
+// waits for ever.
+TEST(UringQueueTest, TellsOfABrokenRing) {
+  auto rings = [] {
+    std::set<int> found;
+    for (const auto &entry :
+         std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;
+      auto target = std::filesystem::read_symlink(entry, error);
+      if (!error && target == "anon_inode:[io_uring]")
+        found.insert(std::stoi(entry.path().filename()));
+    }
+    return found;
+  };
+  std::set<int> before = rings();
+  auto queue = DiskQueue::create({By::Uring, 4096, 2});
+  if (!queue.ok())
+    GTEST_SKIP() << queue.takeStatus().str();
+  for (int ring : rings())
+    if (!before.contains(ring)) {
+      int other = open("/dev/null", O_RDWR | O_CLOEXEC);
+      ASSERT_EQ(dup2(other, ring), ring);
+      close(other);
+    }
+  StateFile file = makeFile(100000);
+  Memory memory(100000);
+  for (int round = 0; round < 3; ++round) {
+    // More blocks than are under way at once.
+    Calls calls;
+    DiskTransfer transfers[3];
+    for (DiskTransfer &transfer : transfers) {
+      transfer.file = &file;
+      transfer.bytes = 100000;
+      transfer.memory = memory.data;
+      transfer.done = [&](Status status) { calls(std::move(status)); };
+      (*queue)->submit(transfer);
+    }
+    for (Status &status : calls.wait(3))
+      EXPECT_NE(status.str().find("of the states in "), std::string::npos)
+          << status.str();
+  }
+}
 
 // Blocks and depths out of range are refused.
 TEST(DiskQueueOptionsTest, AreChecked) {
