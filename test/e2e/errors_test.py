@@ -439,6 +439,23 @@ class Train(ScratchCase):
         self.refuse_train(3, "--log", "/dev/full", says="/dev/full")
         self.assertEqual(file.read_text(), "no folder")
 
+    # A checkpoint that the user's limit on files does not let grow is an error
+    # and no signal; nothing partial stays.
+    def test_limit_of_files(self):
+        folder = self.path("saves")
+        process = subprocess.run(
+            ["bash", "-c", 'ulimit -f 16; exec "$@"', "bash", CIUICC, "train"]
+            + [self.bundle, "--data", self.text, "--steps", "1"]
+            + ["--save", folder],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(process.returncode, 3, process.stderr)
+        self.assertIn("File too large", process.stderr)
+        self.assertIn(str(folder), process.stderr)
+        self.assertFalse(any(folder.rglob("*")), describe(folder))
+
     # A loss that is not finite stops the run with 4: weights of 1e30.
     def test_not_finite(self):
         tensors = read_safetensors(LLAMA / "model.safetensors")

@@ -16,7 +16,7 @@ using namespace ciuic;
 static constexpr const char *program = "ciuic-train";
 
 int main(int argc, char **argv) {
-  tool::fillStandardDescriptors();
+  tool::prepareProcess();
   tool::TrainSettings settings;
   CLI::App app{"Runs a compiled training job."};
   app.set_version_flag("--version", "ciuic-train 0.1");

@@ -3,6 +3,6 @@
 #include "tools/train/RunTrain.h"
 
 int main(int argc, char **argv) {
-  ciuic::tool::fillStandardDescriptors();
+  ciuic::tool::prepareProcess();
   return ciuic::tool::runCommandLine(argc, argv);
 }

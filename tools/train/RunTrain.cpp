@@ -6,6 +6,7 @@
 #include "runtime/comm/ProcessGroup.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
@@ -90,10 +91,11 @@ int printError(const char *program, const rt::Status &status) {
   return status.exitCode();
 }
 
-void fillStandardDescriptors() {
+void prepareProcess() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
     if (fcntl(descriptor, F_GETFD) < 0)
       (void)open("/dev/null", O_RDWR); // Takes the lowest free number.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 } // namespace ciuic::tool

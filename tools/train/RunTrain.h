@@ -25,10 +25,11 @@ int runTrain(const char *program, const TrainSettings &settings,
 /// Prints "PROGRAM: error: ..." and returns the status's exit code.
 int printError(const char *program, const rt::Status &status);
 
-/// A caller may have closed standard input, output or errors. The next file
-/// opened, a log say, would take the free number and get what is printed: this
-/// opens them on /dev/null.
-void fillStandardDescriptors();
+/// What a command does first. A caller may have closed standard input, output
+/// or errors: the next file opened, a log say, would take the free number and
+/// get what is printed, so they become /dev/null. And who writes beyond the
+/// user's limit on the size of files gets an error to tell, and no signal.
+void prepareProcess();
 
 } // namespace ciuic::tool
 
