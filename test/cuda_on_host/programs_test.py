@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT / "test" / "e2e"))
 from harness import (  # noqa: E402
     MODELS,
     ds_config,
+    files_held,
     read_log,
     succeed,
     write_json,
@@ -381,6 +382,51 @@ class Programs(unittest.TestCase):
         self.check_seeds(name, "", ("--disk-io", "threads"), seeds=1)
         self.check_seeds(name, ",stream_memory_operations=0", seeds=2)
         self.check_seeds(name, "", ("--cuda-graphs",), seeds=1)
+
+    # A file that fails in the midst of a run ends it with the file and the task;
+    # whatever streams wait for, nothing hangs.
+    def test_files_that_fail(self):
+        name = "stage 3, fp16 with overflow, states in files, in parts"
+        for number, (settings, options) in enumerate((
+            ("", ()),
+            ("", ("--disk-io", "threads")),
+            (",stream_memory_operations=0", ()),
+            ("", ("--cuda-graphs",)),
+        )):
+            log = self.scratch / f"cut{number}.jsonl"
+            process = subprocess.Popen(
+                [TRAIN, self.bundles[name], "--data", self.data, "--log", log]
+                + ["--steps", str(10**6), *options],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={
+                    **os.environ,
+                    "CIUIC_ON_HOST": f"devices=2,seed={number + 1}{settings}",
+                },
+            )
+            try:
+                while not log.exists() or '"loss"' not in log.read_text():
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.02)
+                files = files_held(process.pid, tempfile.gettempdir())
+                self.assertGreaterEqual(len(files), 2)
+                for file in files:
+                    os.truncate(file, 0)
+                said = process.communicate(timeout=MOST_SECONDS)[1]
+            finally:
+                process.kill()
+                process.wait()
+                process.stderr.close()
+            with self.subTest(f"{settings} {options}"):
+                self.assertEqual(process.returncode, 3, said)
+                self.assertNotIn("cuda_on_host:", said)
+                for text in (
+                    "the optimizer states of rank ",
+                    "have no bytes from 0 on",
+                    'while running task "',
+                ):
+                    self.assertIn(text, said)
 
     # Stretches replayed as graphs give the same losses.
     def test_graphs(self):

@@ -66,6 +66,19 @@ def start_ciuicc(*arguments):
     )
 
 
+def files_held(pid, folder):
+    """Ways to open the files of states in a folder that a process has open,
+    which have no name any more."""
+    held = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if os.readlink(link).startswith(f"{folder}/.ciuicc-"):
+                held.append(link)
+        except FileNotFoundError:
+            pass  # Closed meanwhile.
+    return held
+
+
 def succeed(*arguments, **options):
     """Runs the command, which must not fail."""
     outcome = ciuicc(*arguments, **options)

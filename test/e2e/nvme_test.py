@@ -4,6 +4,7 @@ layout; files that go with the process; limits and errors."""
 
 import json
 import os
+import resource
 import signal
 import time
 import unittest
@@ -12,7 +13,9 @@ import layouts
 from harness import (
     MODELS,
     ScratchCase,
+    describe,
     ds_config,
+    files_held,
     read_safetensors,
     start_ciuicc,
     steps_of,
@@ -193,23 +196,76 @@ class OptimizerInFiles(ScratchCase):
             says=("expected nvme (--offload-optimizer nvme)",),
         )
 
+    def start(self, bundle, name, *options):
+        """A run that has begun and would not end."""
+        log = self.path(f"{name}.jsonl")
+        process = start_ciuicc(
+            *("train", bundle, "--data", *self.data, "--steps", 10**6),
+            *("--log", log, *options),
+        )
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while not log.exists() or '"loss"' not in log.read_text():
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        return process
+
+    # Files that fail in the midst of a run end it with the file and the task,
+    # whoever moves them. Nothing is left but the checkpoint from before, which
+    # goes on.
+    def test_files_that_fail(self):
+        bundle = self.make("nvme", 3, 2, "--nvme-buffer", SMALL)
+        plan = json.loads((bundle / "plan" / "memory.json").read_text())
+        size = plan["nvme_arena_bytes_a_rank"]
+        saves = self.path("saves")
+        succeed(
+            *("train", bundle, "--data", *self.data, "--steps", 2),
+            *("--save", saves),
+        )
+        before = describe(saves)
+
+        def cut(process):
+            for file in files_held(process.pid, self.files):
+                os.truncate(file, size // 2)
+
+        def limit(process):
+            _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+            # Enough for the log, not for the states.
+            resource.prlimit(
+                process.pid, resource.RLIMIT_FSIZE, (size // 2, most)
+            )
+
+        for by in ("auto", "threads"):
+            for fault, says in (
+                (cut, "have no bytes from "),
+                (limit, "File too large"),
+            ):
+                name = f"{by}-{fault.__name__}"
+                with self.subTest(name):
+                    process = self.start(
+                        *(bundle, name, "--disk-io", by, "--save", saves),
+                        *("--resume", saves),
+                    )
+                    fault(process)
+                    said = process.communicate(timeout=300)[1]
+                    self.assertEqual(process.returncode, 3, said)
+                    for text in (
+                        says,
+                        f"in {self.files}",
+                        "the optimizer states of rank ",
+                        'while running task "',
+                    ):
+                        self.assertIn(text, said)
+                    self.assertEqual(list(self.files.iterdir()), [])
+                    self.assertEqual(describe(saves), before)
+        self.run_bundle(bundle, "--resume", saves)
+
     # A run that is killed leaves no file either.
     def test_killed_run_leaves_nothing(self):
         bundle = self.make("nvme", 1, 2)
-        log = self.path("killed.jsonl")
-        process = start_ciuicc(
-            *("train", bundle, "--data", *self.data, "--steps", 100000),
-            *("--log", log),
-        )
-        self.addCleanup(process.stderr.close)
-        while not log.exists() or not log.read_text():
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
-        held = [
-            os.readlink(f"/proc/{process.pid}/fd/{fd}")
-            for fd in os.listdir(f"/proc/{process.pid}/fd")
-        ]
-        self.assertTrue(any(str(self.files) in path for path in held), held)
+        process = self.start(bundle, "killed")
+        self.assertTrue(files_held(process.pid, self.files))
         process.send_signal(signal.SIGKILL)
         process.wait()
         self.assertEqual(list(self.files.iterdir()), [])

@@ -1,6 +1,5 @@
 //===- disk_copy_test.cpp - Programs with states in files -----------------===//
-#include "runtime/task/HostMachine.h"
-#include "test/runtime/task/TestProgram.h"
+#include "test/runtime/task/StatesInFiles.h"
 
 #include <gtest/gtest.h>
 #include <numeric>
@@ -8,59 +7,8 @@
 namespace ciuic::rt::test {
 namespace {
 
-using abi::Arena;
-using abi::DType;
-using abi::Stream;
 using abi::TaskKind;
-
-constexpr int64_t elements = 5000;
-
-/// Two states a rank in a file, which each run brings to memory in turn, adds
-/// one to and puts back, unless `skip` is not 0.
-struct Files {
-  Files() : test(3) {
-    test.bundle.target = abi::Target::Cpu;
-    test.bundle.disk = {folder.c_str(), 8192, 2};
-    auto vector = [&](const char *name, Arena arena) {
-      abi::View view = test.view(name, 1, elements, DType::F32, 1, arena);
-      return view;
-    };
-    skip = test.view("skip", 1, 1, DType::F32, 0, Arena::Host);
-    states = {vector("m", Arena::Nvme), vector("v", Arena::Nvme)};
-    abi::View staged = vector("staged", Arena::Host);
-    auto &program = test.program("add");
-    for (size_t i = 0; i < states.size(); ++i) {
-      uint32_t read = add(program, "read", TaskKind::Copy, {states[i], staged},
-                          {.stream = Stream::Disk});
-      TaskOptions more{.stream = Stream::Host,
-                       .waits = {read},
-                       .ints = {1, 1},
-                       .kernel = [](int64_t, int64_t, void *const *pointers) {
-                         auto *values = static_cast<float *>(pointers[0]);
-                         for (int64_t k = 0; k < elements; ++k)
-                           values[k] += 1;
-                       }};
-      uint32_t done = add(program, "more", TaskKind::Launch, {staged}, more);
-      program.views.push_back(skip);
-      add(program, "write", TaskKind::Copy, {staged, states[i]},
-          {.stream = Stream::Disk,
-           .waits = {done},
-           .skipView = static_cast<int32_t>(program.views.size()) - 1});
-    }
-  }
-
-  Result<std::unique_ptr<Machine>> make(DiskFlags flags = {}) {
-    MachineOptions options;
-    options.threads = 2;
-    options.disk = flags;
-    return HostMachine::create(test.finish(), options);
-  }
-
-  std::string folder = testing::TempDir();
-  TestBundle test;
-  abi::View skip;
-  std::vector<abi::View> states;
-};
+constexpr int64_t elements = StatesInFiles::elements;
 
 /// What element 0 of a state of a rank starts with.
 float start(uint32_t rank, size_t state) {
@@ -68,8 +16,8 @@ float start(uint32_t rank, size_t state) {
 }
 
 /// Whether a state of a rank holds start, start + 1, ... and `added` more.
-void expectState(Files &files, Machine &machine, uint32_t rank, size_t state,
-                 float added) {
+void expectState(StatesInFiles &files, Machine &machine, uint32_t rank,
+                 size_t state, float added) {
   std::vector<float> expected(elements), found(elements);
   std::iota(expected.begin(), expected.end(), start(rank, state) + added);
   Status status =
@@ -82,7 +30,7 @@ void expectState(Files &files, Machine &machine, uint32_t rank, size_t state,
 // a skipped write leaves them.
 TEST(DiskCopyTest, StatesChangeInFiles) {
   for (const char *by : {"auto", "threads"}) {
-    Files files;
+    StatesInFiles files;
     auto made = files.make({.by = by});
     ASSERT_TRUE(made.ok()) << made.takeStatus().str();
     Machine &machine = **made;
@@ -109,7 +57,7 @@ TEST(DiskCopyTest, StatesChangeInFiles) {
 
 // Elements of a state are read and written one by one, too.
 TEST(DiskCopyTest, ElementsAreReadAndWritten) {
-  Files files;
+  StatesInFiles files;
   auto made = files.make();
   ASSERT_TRUE(made.ok());
   float in[2] = {3, 4}, out[3] = {};
@@ -123,7 +71,7 @@ TEST(DiskCopyTest, ElementsAreReadAndWritten) {
 
 // A folder that cannot be made is told.
 TEST(DiskCopyTest, FoldersAreChecked) {
-  Files files;
+  StatesInFiles files;
   auto made = files.make({.folder = "/dev/null/nvme"});
   ASSERT_FALSE(made.ok());
   Status status = made.takeStatus();
