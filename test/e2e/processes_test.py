@@ -19,6 +19,7 @@ from harness import (
     Outcome,
     ScratchCase,
     ds_config,
+    files_held,
     read_log,
     steps_of,
     write_text,
@@ -243,6 +244,74 @@ class Processes(ScratchCase):
                 self.assertEqual(outcome.code, 0, str(outcome))
                 self.expect_same(f"{name}.one", f"{name}.mpi")
 
+    # What makes room, in fp16 whose first steps overflow: the same bits in 2
+    # processes as in one, and as without any of it; so are checkpoints, which
+    # go on in the other way, and exports.
+    def test_room(self):
+        shared = {
+            "fp16": {"enabled": True, "initial_scale_power": 18},
+            "gradient_accumulation_steps": 2,
+        }
+        split = {"stage3_param_persistence_threshold": 0}
+        files = self.path("files")
+
+        def offload(device):
+            path = {"nvme_path": str(files)} if device == "nvme" else {}
+            return {"offload_optimizer": {"device": device, **path}}
+
+        parts = ("--nvme-buffer", 4096)
+        plain = {}
+        for number, (stage, zero, options) in enumerate((
+            (3, offload("nvme"),
+             (*parts, "--offload-param", "cpu", "--recompute", "selective")),
+            (3, offload("cpu"),
+             ("--offload-ratio", 0.5, "--offload-activations", 1,
+              "--keep-gathered", 1)),
+            (3, offload("nvme"),
+             ("--keep-gathered", "all", "--recompute", "block:1,selective",
+              "--offload-activations", "all")),
+            (2, offload("nvme"), (*parts, "--offload-ratio", 0.4)),
+        )):
+            with self.subTest(f"stage {stage} {zero} {options}"):
+                if stage not in plain:
+                    name = plain[stage] = f"plain{stage}"
+                    self.run_one(
+                        self.bundle(
+                            stage, name=name + ".job", zero=split, **shared
+                        ),
+                        *(name, "--export", self.path(name + ".weights")),
+                        # Saved before the end, too.
+                        *("--save-every", 3),
+                    )
+                expected = plain[stage]
+                name = f"room{number}"
+                job = self.bundle(
+                    *(stage, *options), name=name + ".job",
+                    zero={**zero, **split}, **shared,
+                )
+                weights = self.path(name + ".weights")
+                whole = (*("--export", weights), "--save-every", 3)
+                self.run_one(job, f"{name}.one", *whole)
+                one = content(weights)
+                shutil.rmtree(weights)
+                self.run_many(job, f"{name}.two", 2, *whole)
+                self.expect_same(f"{name}.one", f"{name}.two")
+                self.assertEqual(content(weights), one)
+                steps = steps_of(self.path(f"{name}.one.jsonl"))
+                self.assertIn(True, [step["skipped"] for step in steps])
+                self.assertEqual(
+                    steps, steps_of(self.path(f"{expected}.jsonl"))
+                )
+                self.assertEqual(one, content(self.path(expected + ".weights")))
+                # From a checkpoint of one process without room in two with it.
+                shutil.rmtree(weights)
+                self.run_many(
+                    *(job, f"{name}.on", 2, "--export", weights),
+                    *("--resume", self.path(expected) / "step-3"),
+                )
+                self.assertEqual(content(weights), one)
+        self.assertFalse(files.exists())
+
     # 4 processes of 2, 3 of unequal numbers, 8 of 1: the same; and with one
     # thread each nothing waits for ever.
     def test_divisions(self):
@@ -376,6 +445,32 @@ class Processes(ScratchCase):
             for text in says:
                 self.assertIn(text, outcome.err, str(outcome))
         return outcomes
+
+    # A disk that fails in one process ends both; what is told is the file of
+    # which rank, by whom.
+    def test_failing_disk(self):
+        files = self.path("files")
+        offload = {"device": "nvme", "nvme_path": str(files)}
+        job = self.bundle(3, devices=4, zero={"offload_optimizer": offload})
+        for victim in (0, 1):
+            with self.subTest(f"process {victim}"):
+                commands, both = self.start_two(job, f"disk-{victim}")
+                for file in files_held(both[victim].pid, files):
+                    os.truncate(file, 0)
+                outcomes = finish_all(commands, both)
+                for outcome in outcomes:
+                    self.assertEqual(outcome.code, 3, str(outcome))
+                said = outcomes[victim].err
+                self.assertRegex(
+                    said,
+                    f"states of rank [{2 * victim}{2 * victim + 1}] in {files} "
+                    "have no bytes from 0 on",
+                )
+                self.assertIn('while running task "', said)
+                self.assertIn(
+                    f"process {victim} failed", outcomes[1 - victim].err
+                )
+                self.assertFalse(files.exists())
 
     # Processes that were given different things are refused, with both values.
     def test_differences(self):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What makes room, in all combinations: the memory that is measured is the
 memory that is planned, exactly the planned bytes will do and one byte less is
-refused, and no bit of the training changes."""
+refused, and no bit of the training changes, nor of one that goes on with other
+choices from a checkpoint, nor of what is exported."""
 
 import random
 import unittest
@@ -62,21 +63,34 @@ class Room(ScratchCase):
         jobs.check_places(plan)
         jobs.check_limits(command, folder, plan)
         log = folder / "log.jsonl"
-        steps = jobs.train(folder / "bundle", data, log)
+        weights = folder / "weights"
+        bundle = folder / "bundle"
+        steps = jobs.train(bundle, data, log, "--export", weights)
         jobs.check_records(log, plan)
-        jobs.check_same(steps, self.without_room(job, data))
+        expected, other = self.without_room(job, data)
+        jobs.check_same(steps, expected)
+        jobs.check_same_weights(weights, other / "weights")
+        # From a checkpoint of this job, and of the other.
+        for number, order in enumerate(
+            ((bundle, other / "bundle"), (other / "bundle", bundle))
+        ):
+            jobs.check_resume(
+                *order, data, folder / f"resumed{number}", steps, weights
+            )
 
     def without_room(self, job, data):
-        """The steps of the same layout; each layout runs once."""
+        """The steps of the same layout, and the folder with its bundle and
+        weights; each layout runs once."""
         job = jobs.without_room(job)
         key = jobs.describe(job)
         if key not in self.known:
             folder = self.path(f"without{len(self.known)}")
-            command = jobs.write_job(folder, job)
-            jobs.compile_job(command, folder / "bundle")
-            self.known[key] = jobs.train(
-                folder / "bundle", data, folder / "log.jsonl"
+            jobs.compile_job(jobs.write_job(folder, job), folder / "bundle")
+            steps = jobs.train(
+                *(folder / "bundle", data, folder / "log.jsonl"),
+                *("--export", folder / "weights"),
             )
+            self.known[key] = steps, folder
         return self.known[key]
 
     # Every pair of choices, each job with all promises.
