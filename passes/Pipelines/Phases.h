@@ -28,7 +28,7 @@ struct PhaseOptions {
   /// Of no block unless asked for.
   comm::RecomputeBlocksPassOptions recomputeBlocks{0};
   comm::RecomputeOpsPassOptions recomputeOps{0};
-  comm::KeepGatheredPassOptions keepGathered{0};
+  comm::KeepGatheredPassOptions keepGathered{1}; ///< The block of the loss.
   comm::OffloadActivationsPassOptions offloadActivations{0};
   sched::LowerToSchedPassOptions lower;
   sched::OrderTasksPassOptions order;

@@ -112,7 +112,8 @@ void addRoom(CLI::App &app, Settings &s) {
       ->group(group);
   app.add_option("--keep-gathered", s.keepGathered,
                  "Blocks, counted from the last, whose backward uses the "
-                 "parameters that their forward gathered: none, all or N")
+                 "parameters that their forward gathered: none, all or N "
+                 "(default: 1, the block of the loss)")
       ->check(readsAs(config::parseBlocks))
       ->group(group);
   app.add_option("--offload-activations", s.offloadActivations,

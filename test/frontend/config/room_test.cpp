@@ -65,7 +65,7 @@ TEST(Room, BlocksReadAndPrint) {
 TEST(Room, NothingIsChosenByDefault) {
   ResolvedConfig config = accepted(job("\"fp16\": {}"));
   EXPECT_FALSE(config.job.room.recompute.any());
-  EXPECT_EQ(config.job.room.keepGathered, 0);
+  EXPECT_EQ(config.job.room.keepGathered, 1);
   EXPECT_EQ(config.job.room.offloadActivations, 0);
 }
 

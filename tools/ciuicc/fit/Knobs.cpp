@@ -254,10 +254,12 @@ void Finder::addKeepGathered() {
   if (!runs("place"))
     return;
   Knob knob = start("kept gathers", {"--keep-gathered"}, {});
-  knob.spends = job.resolved.job.room.keepGathered == 0;
+  int64_t kept = job.resolved.job.room.keepGathered;
+  knob.spends = kept == 0 || kept == config::RoomSettings().keepGathered;
   std::vector<int64_t> counts = {0};
   if (knob.spends) {
     counts = partsOfBlocks();
+    std::erase_if(counts, [&](int64_t count) { return count <= kept; });
     counts.push_back(config::kAllBlocks);
   }
   addBlocks(knob, "--keep-gathered", &config::Overrides::keepGathered, counts);
