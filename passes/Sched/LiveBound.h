@@ -21,7 +21,7 @@ struct LiveBound {
 /// flow takes more than `work` visits of edges, or so many comparisons to find
 /// its edges, the heaviest set by program order instead, which is an antichain
 /// too.
-LiveBound findLiveBound(const Lives &lives, int64_t work = int64_t(1) << 31);
+LiveBound findLiveBound(const Lives &lives, int64_t work = int64_t(1) << 28);
 
 } // namespace ciuic::sched
 

@@ -71,7 +71,7 @@ public:
 
   /// For each, the ones right after it: what comes after a buffer comes after
   /// one of these, or is one. None if that takes more than `work` comparisons.
-  std::optional<Lists> findSuccessors(int64_t work = int64_t(1) << 31) const;
+  std::optional<Lists> findSuccessors(int64_t work = int64_t(1) << 28) const;
 
 private:
   std::vector<Life> lives;

@@ -386,8 +386,10 @@ int Compilation::runPhases() {
       continue;
     PhaseTimer timer(phase.name, options.timing);
     PassManager pm(&context);
+    // Once a phase, not after each pass: graphs may have a million ops.
+    pm.enableVerifier(false);
     phase.build(pm, phases);
-    if (failed(pm.run(*module))) {
+    if (failed(pm.run(*module)) || failed(verify(*module))) {
       if (phase.name == "allocate") {
         sayWhatIsReserved();
         fit::printNearest(asGiven);
