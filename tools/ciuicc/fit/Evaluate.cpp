@@ -95,6 +95,7 @@ Evaluator::Module Evaluator::runTo(size_t last, const CompileOptions &options,
   std::vector<std::unique_ptr<PassManager>> passes(last + 1);
   for (size_t i = first; i <= last; ++i) {
     passes[i] = std::make_unique<PassManager>(&context);
+    passes[i]->enableVerifier(false); // The compilation itself verifies.
     getPhases()[i].build(*passes[i], phases);
     llvm::raw_string_ostream os(key);
     passes[i]->printAsTextualPipeline(os);
