@@ -25,7 +25,7 @@ struct Effort {
   unsigned least, most;
 };
 } // namespace
-static constexpr Effort kOfFit = {600'000, 16, 64};
+static constexpr Effort kOfFit = {600'000, 20, 64};
 static constexpr Effort kOfRefusal = {150'000, 6, 14};
 static constexpr unsigned kMostNearest = 3;
 

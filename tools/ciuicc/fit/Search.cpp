@@ -10,7 +10,8 @@ using namespace ciuic::fit;
 /// Estimates of time differ by less than this part without meaning it.
 static constexpr double kSameTime = 1e-3;
 
-/// With fewer trials than this the ends of ladders alone are measured first.
+/// With fewer trials than this ladders are measured at their ends alone, and no
+/// more of them than it takes to find what fits.
 static constexpr unsigned kPlenty = 24;
 
 /// Choices in a row that promised more than they held; then others are looked
@@ -34,6 +35,12 @@ const Outcome *Trials::of(const Choice &choice) {
 }
 
 namespace {
+/// A choice that is not known, and what it is estimated to take.
+struct Promise {
+  Choice choice;
+  Outcome outcome;
+};
+
 class Fitting {
 public:
   Fitting(const std::vector<Ladder> &ladders, Trials &trials)
@@ -57,7 +64,7 @@ private:
 
   void measureLadders();
   unsigned findLastPossible(unsigned knob);
-  Choice findPromising() const;
+  std::optional<Promise> findPromising() const;
   bool tryCorners();
   bool descend(Choice at, Limit limit);
   Choice findCorner(Limit limit) const;
@@ -129,9 +136,17 @@ unsigned Fitting::findLastPossible(unsigned knob) {
 
 /// What each ladder does alone: at its end, then at its other probes.
 void Fitting::measureLadders() {
-  for (unsigned knob = 0; knob < ladders.size(); ++knob)
-    if (isFree(knob) && !ladders[knob].probes.empty())
-      last[knob] = findLastPossible(knob);
+  for (unsigned knob = 0; knob < ladders.size(); ++knob) {
+    if (!isFree(knob) || ladders[knob].probes.empty())
+      continue;
+    last[knob] = findLastPossible(knob);
+    if (trials.left() >= kPlenty)
+      continue;
+    if (auto promise = findPromising(); promise && promise->outcome.fits())
+      (void)consider(promise->choice);
+    if (result.outcome.fits())
+      return;
+  }
   for (unsigned knob = 0; knob < ladders.size(); ++knob)
     for (unsigned level : stepsOf(knob))
       if (level < last[knob] && trials.left() >= kPlenty)
@@ -148,11 +163,11 @@ void Fitting::measureLadders() {
     (void)consider(Choice(*best));
 }
 
-/// What is estimated to fit in the least time, else to need the least; empty if
+/// What is estimated to fit in the least time, else to need the least; none if
 /// nothing is estimated to be better than what was found.
-Choice Fitting::findPromising() const {
+std::optional<Promise> Fitting::findPromising() const {
   Estimate estimate(ladders, trials);
-  Choice best;
+  std::optional<Promise> best;
   std::tuple<int64_t, int64_t, size_t, Choice> bestRank;
   for (const Choice &choice : choices) {
     if (trials.known(choice))
@@ -162,8 +177,8 @@ Choice Fitting::findPromising() const {
       continue;
     size_t moved = choice.size() - std::count(choice.begin(), choice.end(), 0u);
     std::tuple rank(outcome->excess(), timeOf(*outcome), moved, choice);
-    if (best.empty() || rank < bestRank) {
-      best = choice;
+    if (!best || rank < bestRank) {
+      best = {choice, *outcome};
       bestRank = rank;
     }
   }
@@ -292,8 +307,8 @@ bool Fitting::makeRoom() {
   while (!result.outcome.fits() && !result.nothingFits && trials.left() > 0) {
     size_t rounds = result.rounds.size();
     if (disappointments < kDisappointments)
-      if (Choice next = findPromising(); !next.empty()) {
-        (void)consider(next);
+      if (auto next = findPromising()) {
+        (void)consider(next->choice);
         disappointments =
             result.rounds.size() > rounds ? 0 : disappointments + 1;
         continue;
@@ -319,8 +334,8 @@ bool Fitting::makeRoom() {
 void Fitting::makeFaster() {
   unsigned most = std::min(kForTime, trials.left() / 2);
   for (unsigned i = 0; i < most; ++i) {
-    Choice next = findPromising();
-    if (next.empty() || !consider(next))
+    auto next = findPromising();
+    if (!next || !consider(next->choice))
       return;
   }
 }
