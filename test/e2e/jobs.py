@@ -28,7 +28,8 @@ from harness import (
 
 STEPS = 3
 
-# What makes room, and its neutral value. A value None leaves the option out.
+# What makes room, and its value where nothing is said. A value None leaves the
+# option out.
 ROOM = {
     "offload": "none",
     "ratio": None,
@@ -36,7 +37,7 @@ ROOM = {
     "prefetch": 1,
     "parameters": "none",
     "activations": "none",
-    "keep": "none",
+    "keep": "1",
 }
 
 # The values that a random job draws from, `neutral` among them.
@@ -47,10 +48,10 @@ CHOICES = {
     "prefetch": (1, 0, 2),
     "parameters": ("none", "none", "cpu"),
     "activations": ("none", "none", "1", "all"),
-    "keep": ("none", "none", "1", "all"),
+    "keep": ("none", "1", "1", "all"),
 }
 
-# Given as options; what is None or neutral is left out.
+# Given as options; what is None, or what is not said as well, is left out.
 OPTIONS = {
     "recompute": "--recompute",
     "prefetch": "--prefetch",
