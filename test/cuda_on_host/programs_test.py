@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT / "test" / "e2e"))
 
 from harness import (  # noqa: E402
     MODELS,
+    cut_files,
     ds_config,
-    files_held,
     read_log,
     succeed,
     write_json,
@@ -409,10 +409,7 @@ class Programs(unittest.TestCase):
                 while not log.exists() or '"loss"' not in log.read_text():
                     self.assertIsNone(process.poll())
                     time.sleep(0.02)
-                files = files_held(process.pid, tempfile.gettempdir())
-                self.assertGreaterEqual(len(files), 2)
-                for file in files:
-                    os.truncate(file, 0)
+                cut_files(process, tempfile.gettempdir(), 0)
                 said = process.communicate(timeout=MOST_SECONDS)[1]
             finally:
                 process.kill()

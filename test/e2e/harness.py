@@ -11,6 +11,7 @@ import random
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -77,6 +78,21 @@ def files_held(pid, folder):
         except FileNotFoundError:
             pass  # Closed meanwhile.
     return held
+
+
+def cut_files(process, folder, size):
+    """Makes those files shorter until the process, which then reads what is not
+    there, has ended. Once is not enough: between a read and the write after it
+    nothing is missed."""
+    assert files_held(process.pid, folder), f"no files in {folder}"
+    end = time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < end:
+        try:
+            for file in files_held(process.pid, folder):
+                os.truncate(file, size)
+        except OSError:
+            pass  # It is ending already.
+        time.sleep(0.01)
 
 
 def succeed(*arguments, **options):

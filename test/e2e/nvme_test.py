@@ -13,6 +13,7 @@ import layouts
 from harness import (
     MODELS,
     ScratchCase,
+    cut_files,
     describe,
     ds_config,
     files_held,
@@ -226,8 +227,7 @@ class OptimizerInFiles(ScratchCase):
         before = describe(saves)
 
         def cut(process):
-            for file in files_held(process.pid, self.files):
-                os.truncate(file, size // 2)
+            cut_files(process, self.files, size // 2)
 
         def limit(process):
             _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)

@@ -18,8 +18,8 @@ from harness import (
     ROOT,
     Outcome,
     ScratchCase,
+    cut_files,
     ds_config,
-    files_held,
     read_log,
     steps_of,
     write_text,
@@ -455,8 +455,7 @@ class Processes(ScratchCase):
         for victim in (0, 1):
             with self.subTest(f"process {victim}"):
                 commands, both = self.start_two(job, f"disk-{victim}")
-                for file in files_held(both[victim].pid, files):
-                    os.truncate(file, 0)
+                cut_files(both[victim], files, 0)
                 outcomes = finish_all(commands, both)
                 for outcome in outcomes:
                     self.assertEqual(outcome.code, 3, str(outcome))
