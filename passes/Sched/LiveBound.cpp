@@ -1,165 +1,211 @@
 //===- LiveBound.cpp - The least bytes that any packing takes -------------===//
 #include "passes/Sched/LiveBound.h"
+#include "passes/Sched/Flow.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace ciuic::sched;
 
 namespace {
 
-/// A greatest flow by levels (Dinitz, 1970), without recursion: paths are as
-/// long as programs.
-class Flow {
+/// Looks for the heaviest set of buffers no two of which are ordered.
+///
+/// What comes after a buffer's fence is ordered with it, so of two buffers of
+/// such a set each begins before the fence of the other. Ranges of tasks that
+/// meet by twos all share one task: the set is part of what a task reaches, all
+/// that begins by then and whose fence is later. Tasks that reach no more bytes
+/// than some known set holds are left out, and the others taken by windows.
+/// Most of what a window reaches lives before, through or behind it all,
+/// unordered; the few that are ordered there go into the flow.
+class BoundSearch {
 public:
-  explicit Flow(size_t nodes) : edgesOf(nodes) {}
+  BoundSearch(const Lives &lives, int64_t work);
 
-  void add(uint32_t from, uint32_t to, int64_t capacity) {
-    edgesOf[from].push_back(edges.size());
-    edges.push_back({to, capacity});
-    edgesOf[to].push_back(edges.size());
-    edges.push_back({from, 0});
-  }
-
-  /// The greatest flow; -1 once more than `work` edges are looked at.
-  int64_t run(uint32_t source, uint32_t sink, int64_t work) {
-    int64_t total = 0;
-    while (findLevels(source, sink)) {
-      next.assign(edgesOf.size(), 0);
-      while (int64_t found = pushPath(source, sink)) {
-        total += found;
-        if (visits > work)
-          return -1;
-      }
-    }
-    return total;
-  }
-
-  /// After run(): whether more could flow to this node.
-  bool isReached(uint32_t node) const { return level[node] >= 0; }
+  LiveBound run();
 
 private:
-  struct Edge {
-    uint32_t to;
-    int64_t capacity;
+  /// Tasks of a window. Paths of its flow are no longer.
+  static constexpr uint32_t kTasks = 64;
+
+  struct Window {
+    uint32_t from, to; ///< Its first and its last task.
   };
 
-  bool findLevels(uint32_t source, uint32_t sink) {
-    level.assign(edgesOf.size(), -1);
-    level[source] = 0;
-    std::vector<uint32_t> queue{source};
-    for (size_t i = 0; i < queue.size(); ++i)
-      for (uint32_t e : edgesOf[queue[i]]) {
-        ++visits;
-        uint32_t to = edges[e].to;
-        if (edges[e].capacity == 0 || level[to] >= 0)
-          continue;
-        level[to] = level[queue[i]] + 1;
-        queue.push_back(to);
-      }
-    return level[sink] >= 0;
-  }
+  void takeProgramOrder();
+  bool narrow(Window &window) const;
+  void takeEndings(const Window &window);
+  void findOrdered(const Window &window);
+  void solve(const Window &window);
+  std::vector<uint32_t> holdersOf(const Window &window) const;
+  uint32_t placeOf(uint32_t i);
 
-  /// Pushes what one more path along rising levels takes; 0: there is none.
-  int64_t pushPath(uint32_t source, uint32_t sink) {
-    std::vector<uint32_t> path;
-    uint32_t node = source;
-    while (node != sink) {
-      bool moved = false;
-      for (uint32_t &i = next[node]; i < edgesOf[node].size(); ++i) {
-        ++visits;
-        const Edge &edge = edges[edgesOf[node][i]];
-        if (edge.capacity == 0 || level[edge.to] != level[node] + 1)
-          continue;
-        path.push_back(edgesOf[node][i]);
-        node = edge.to;
-        moved = true;
-        break;
-      }
-      if (moved)
-        continue;
-      if (path.empty())
-        return 0;
-      // Nothing goes on from here: step back and past this edge.
-      node = edges[path.back() ^ 1].to;
-      path.pop_back();
-      ++next[node];
-    }
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (uint32_t e : path)
-      least = std::min(least, edges[e].capacity);
-    for (uint32_t e : path) {
-      edges[e].capacity -= least;
-      edges[e ^ 1].capacity += least;
-    }
-    return least;
-  }
-
-  std::vector<Edge> edges; ///< Each followed by its reverse.
-  std::vector<std::vector<uint32_t>> edgesOf;
-  std::vector<int32_t> level;
-  std::vector<uint32_t> next;
-  int64_t visits = 0;
+  const Lives &lives;
+  int64_t work; ///< What is left of it.
+  LiveBound best;
+  /// At each task, the bytes that it reaches.
+  std::vector<int64_t> reach;
+  std::vector<uint32_t> byLast; ///< All buffers.
+  size_t ended = 0;             ///< So many of those were taken.
+  /// Those that end before the window does while their fence lies behind its
+  /// first task: what may come before others in it.
+  std::vector<uint32_t> endings;
+  /// The window's buffers that are ordered with another one there, and by their
+  /// places in this list which come right after which.
+  std::vector<uint32_t> ordered;
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+  std::vector<uint32_t> places; ///< In `ordered`, or none.
 };
 
 } // namespace
 
-/// What is live at the task where program order holds most.
-static LiveBound boundByProgramOrder(const Lives &lives) {
+BoundSearch::BoundSearch(const Lives &lives, int64_t work)
+    : lives(lives), work(work), byLast(lives.size()),
+      places(lives.size(), kNone) {
   uint32_t tasks = 0;
-  for (size_t i = 0; i < lives.size(); ++i)
+  for (uint32_t i = 0; i < lives.size(); ++i)
     tasks = std::max(tasks, lives[i].last + 1);
-  std::vector<int64_t> change(tasks + 1, 0);
-  for (size_t i = 0; i < lives.size(); ++i) {
+  reach.resize(tasks + 1, 0);
+  for (uint32_t i = 0; i < lives.size(); ++i) {
+    reach[lives[i].first] += lives[i].bytes;
+    reach[std::min(lives.fenceOf(i), tasks)] -= lives[i].bytes;
+  }
+  std::partial_sum(reach.begin(), reach.end(), reach.begin());
+  reach.pop_back();
+  std::iota(byLast.begin(), byLast.end(), 0);
+  llvm::stable_sort(byLast, [&](uint32_t a, uint32_t b) {
+    return lives[a].last < lives[b].last;
+  });
+}
+
+/// What is live at the task where program order holds most.
+void BoundSearch::takeProgramOrder() {
+  std::vector<int64_t> change(reach.size() + 1, 0);
+  for (uint32_t i = 0; i < lives.size(); ++i) {
     change[lives[i].first] += lives[i].bytes;
     change[lives[i].last + 1] -= lives[i].bytes;
   }
-  LiveBound bound;
   uint32_t at = 0;
   int64_t live = 0;
-  for (uint32_t task = 0; task < tasks; ++task) {
+  for (uint32_t task = 0; task < reach.size(); ++task) {
     live += change[task];
-    if (live > bound.bytes) {
-      bound.bytes = live;
+    if (live > best.bytes) {
+      best.bytes = live;
       at = task;
     }
   }
-  for (size_t i = 0; i < lives.size(); ++i)
+  for (uint32_t i = 0; i < lives.size(); ++i)
     if (lives[i].first <= at && at <= lives[i].last)
-      bound.holders.push_back(i);
-  bound.exact = false;
-  return bound;
+      best.holders.push_back(i);
+}
+
+/// Leaves out tasks at either end that do not reach more than is known; false
+/// if none is left.
+bool BoundSearch::narrow(Window &window) const {
+  while (window.from <= window.to && reach[window.from] <= best.bytes)
+    ++window.from;
+  while (window.from < window.to && reach[window.to] <= best.bytes)
+    --window.to;
+  return window.from <= window.to;
+}
+
+/// Brings `endings` up to date. Windows come by rising tasks.
+void BoundSearch::takeEndings(const Window &window) {
+  for (; ended < byLast.size() && lives[byLast[ended]].last < window.to;
+       ++ended)
+    endings.push_back(byLast[ended]);
+  work -= endings.size();
+  llvm::erase_if(endings,
+                 [&](uint32_t i) { return lives.fenceOf(i) <= window.from; });
+}
+
+uint32_t BoundSearch::placeOf(uint32_t i) {
+  if (places[i] == kNone) {
+    places[i] = ordered.size();
+    ordered.push_back(i);
+  }
+  return places[i];
+}
+
+void BoundSearch::findOrdered(const Window &window) {
+  for (uint32_t i : ordered)
+    places[i] = kNone;
+  ordered.clear();
+  edges.clear();
+  llvm::SmallVector<uint32_t> after;
+  for (uint32_t i : endings) {
+    if (work < 0)
+      return;
+    after.clear();
+    work -= lives.findSuccessors(i, window.from, window.to, after);
+    for (uint32_t next : after) {
+      uint32_t from = placeOf(i);
+      edges.push_back({from, placeOf(next)});
+    }
+  }
+}
+
+/// Finds the heaviest set in a window. Each buffer is two nodes: it takes bytes
+/// (i) and hands them on (count + i) to what comes after. A buffer that takes
+/// all of its bytes from those before it needs none of its own.
+void BoundSearch::solve(const Window &window) {
+  takeEndings(window);
+  findOrdered(window);
+  if (work < 0)
+    return;
+  // All that begins within the window lives on behind its first task.
+  int64_t bytes = reach[window.from];
+  for (uint32_t i = lives.beginningAfter(window.from);
+       i < lives.size() && lives[i].first <= window.to; ++i)
+    bytes += lives[i].bytes;
+  constexpr int64_t unbounded = std::numeric_limits<int64_t>::max() / 2;
+  uint32_t count = ordered.size(), source = 2 * count, sink = source + 1;
+  Flow flow(2 * count + 2);
+  for (auto [i, buffer] : llvm::enumerate(ordered)) {
+    flow.add(source, count + i, lives[buffer].bytes);
+    flow.add(i, sink, lives[buffer].bytes);
+    // What it was handed it may hand on, without holding it.
+    flow.add(i, count + i, unbounded);
+  }
+  for (auto [from, to] : edges)
+    flow.add(count + from, to, unbounded);
+  int64_t shared = flow.run(source, sink, work);
+  work -= flow.visited();
+  if (shared < 0 || bytes - shared <= best.bytes)
+    return;
+  best.bytes = bytes - shared;
+  // The cut: buffers that still have bytes to hand on, and that take none.
+  best.holders = holdersOf(window);
+  llvm::erase_if(best.holders, [&](uint32_t i) {
+    uint32_t place = places[i];
+    return place != kNone &&
+           (!flow.isReached(count + place) || flow.isReached(place));
+  });
+}
+
+/// All that the tasks of a window reach.
+std::vector<uint32_t> BoundSearch::holdersOf(const Window &window) const {
+  std::vector<uint32_t> reached;
+  for (uint32_t i = 0; i < lives.size() && lives[i].first <= window.to; ++i)
+    if (lives.fenceOf(i) > window.from)
+      reached.push_back(i);
+  return reached;
+}
+
+LiveBound BoundSearch::run() {
+  takeProgramOrder();
+  auto tasks = static_cast<uint32_t>(reach.size());
+  for (uint32_t from = 0; from < tasks && work >= 0; from += kTasks) {
+    Window window{from, std::min(from + kTasks, tasks) - 1};
+    if (narrow(window))
+      solve(window);
+  }
+  best.exact = work >= 0;
+  return std::move(best);
 }
 
 LiveBound ciuic::sched::findLiveBound(const Lives &lives, int64_t work) {
-  // Each buffer is two nodes: it takes bytes (i) and hands them on (count + i)
-  // to what comes after. A buffer that takes all of its bytes from those
-  // before it needs none of its own.
-  constexpr int64_t unbounded = std::numeric_limits<int64_t>::max() / 2;
-  LiveBound byOrder = boundByProgramOrder(lives);
-  std::optional<Lists> successors = lives.findSuccessors(work);
-  if (!successors)
-    return byOrder;
-  auto count = static_cast<uint32_t>(lives.size());
-  uint32_t source = 2 * count, sink = source + 1;
-  Flow flow(2 * count + 2);
-  int64_t total = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    total += lives[i].bytes;
-    flow.add(source, count + i, lives[i].bytes);
-    flow.add(i, sink, lives[i].bytes);
-    // What it was handed it may hand on, without holding it.
-    flow.add(i, count + i, unbounded);
-    for (uint32_t next : (*successors)[i])
-      flow.add(count + i, next, unbounded);
-  }
-  int64_t shared = flow.run(source, sink, work);
-  if (shared < 0)
-    return byOrder;
-  LiveBound bound{total - shared, {}, /*exact=*/true};
-  // The cut: buffers that still have bytes to hand on, and that take none.
-  for (uint32_t i = 0; i < count; ++i)
-    if (flow.isReached(count + i) && !flow.isReached(i))
-      bound.holders.push_back(i);
-  return bound;
+  return BoundSearch(lives, work).run();
 }

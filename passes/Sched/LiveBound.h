@@ -17,11 +17,10 @@ struct LiveBound {
 /// The heaviest set of buffers no two of which are ordered. Such sets are the
 /// antichains of the order "before", and their most bytes are what the
 /// cheapest cover by chains costs (Dilworth, 1950), which is a flow: bytes
-/// pass from a buffer to one that comes after it, as memory does. Where the
-/// flow takes more than `work` visits of edges, or so many comparisons to find
-/// its edges, the heaviest set by program order instead, which is an antichain
-/// too.
-LiveBound findLiveBound(const Lives &lives, int64_t work = int64_t(1) << 28);
+/// pass from a buffer to one that comes after it, as memory does. Once finding
+/// what is ordered and visiting edges takes more than `work`, the heaviest set
+/// found by then, at least that of program order.
+LiveBound findLiveBound(const Lives &lives, int64_t work = int64_t(1) << 30);
 
 } // namespace ciuic::sched
 

@@ -55,31 +55,31 @@ std::optional<Lists> Lives::findConflicts(size_t most) const {
   return lists;
 }
 
-std::optional<Lists> Lives::findSuccessors(int64_t work) const {
-  Lists lists;
+uint32_t Lives::beginningAfter(uint32_t task) const {
+  return llvm::partition_point(
+             lives, [&](const Life &life) { return life.first <= task; }) -
+         lives.begin();
+}
+
+int64_t Lives::findSuccessors(uint32_t i, uint32_t from, uint32_t to,
+                              llvm::SmallVectorImpl<uint32_t> &after) const {
+  const size_t known = after.size();
   int64_t compared = 0;
-  for (const Life &life : lives) {
-    size_t from = lists.numbers.size();
-    uint32_t until = UINT32_MAX;
-    size_t j = llvm::partition_point(lives,
-                                     [&](const Life &other) {
-                                       return other.first <= life.last;
-                                     }) -
-               lives.begin();
-    for (; j < lives.size() && lives[j].first < until; ++j) {
-      if (++compared > work)
-        return std::nullopt;
-      if (!life.isBefore(lives[j]))
-        continue;
-      auto found = llvm::ArrayRef(lists.numbers).drop_front(from);
-      compared += found.size();
-      if (llvm::any_of(found,
-                       [&](uint32_t k) { return lives[k].isBefore(lives[j]); }))
-        continue;
-      lists.numbers.push_back(j);
-      until = std::min(until, fence[j]);
-    }
-    lists.begins.push_back(lists.numbers.size());
+  // Behind the fence of one of them all come after that.
+  uint32_t until = UINT32_MAX;
+  for (uint32_t j = beginningAfter(lives[i].last);
+       j < lives.size() && lives[j].first <= to && lives[j].first < until;
+       ++j) {
+    ++compared;
+    if (fence[j] <= from || !lives[i].isBefore(lives[j]))
+      continue;
+    auto found = llvm::ArrayRef(after).drop_front(known);
+    compared += found.size();
+    if (llvm::any_of(found,
+                     [&](uint32_t k) { return lives[k].isBefore(lives[j]); }))
+      continue;
+    after.push_back(j);
+    until = std::min(until, fence[j]);
   }
-  return lists;
+  return compared;
 }

@@ -69,9 +69,15 @@ public:
   /// From this task on, all come after the buffer.
   uint32_t fenceOf(uint32_t i) const { return fence[i]; }
 
-  /// For each, the ones right after it: what comes after a buffer comes after
-  /// one of these, or is one. None if that takes more than `work` comparisons.
-  std::optional<Lists> findSuccessors(int64_t work = int64_t(1) << 28) const;
+  /// The first buffer that begins after `task`.
+  uint32_t beginningAfter(uint32_t task) const;
+
+  /// Adds to `after` what comes right after buffer `i` among the buffers that
+  /// begin by task `to` and whose fence lies behind `from`: all of them that
+  /// come after `i` are among these or come after one of these. Returns how
+  /// many comparisons it took.
+  int64_t findSuccessors(uint32_t i, uint32_t from, uint32_t to,
+                         llvm::SmallVectorImpl<uint32_t> &after) const;
 
 private:
   std::vector<Life> lives;

@@ -1,9 +1,9 @@
 //===- PackBuffers.cpp - Offsets for buffers that share bytes -------------===//
 #include "passes/Sched/PackBuffers.h"
+#include "passes/Sched/Gaps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <map>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -46,7 +46,7 @@ private:
   }
   std::vector<Order> makeOrders() const;
   Packing place(const Order &order, bool bestFit);
-  Packing sweep(bool backward) const;
+  Packing sweep(bool backward, Fit fit) const;
   void improve(Order order, bool bestFit, Packing packing, int64_t until);
   void keep(const Packing &packing) {
     if (best.offsets.empty() || packing.bytes < best.bytes)
@@ -123,9 +123,9 @@ Packing Packer::place(const Order &order, bool bestFit) {
   return packing;
 }
 
-/// Each at the lowest gap, in the order in which they begin or, backwards,
-/// end. Of buffers that begin at one task the larger comes first.
-Packing Packer::sweep(bool backward) const {
+/// Each in a gap if there is one, in the order in which they begin or,
+/// backwards, end. Of buffers that begin at one task the larger comes first.
+Packing Packer::sweep(bool backward, Fit fit) const {
   // Times that rise either way.
   auto begin = [&](uint32_t i) {
     return backward ? -int64_t(lives.fenceOf(i)) : int64_t(lives[i].first);
@@ -137,44 +137,21 @@ Packing Packer::sweep(bool backward) const {
     return std::make_pair(begin(i), -lives[i].bytes);
   });
   Packing packing{0, std::vector<int64_t>(order.size(), -1)};
-  std::map<int64_t, int64_t> gaps; // From their begins to their ends.
+  Gaps gaps;
   using Entry = std::pair<int64_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> held;
-  auto release = [&](int64_t from, int64_t to) {
-    auto next = gaps.lower_bound(from);
-    if (next != gaps.end() && next->first == to) {
-      to = next->second;
-      next = gaps.erase(next);
-    }
-    if (next != gaps.begin() && std::prev(next)->second == from)
-      std::prev(next)->second = to;
-    else
-      gaps.insert({from, to});
-  };
   for (uint32_t i : order) {
     for (; !held.empty() && held.top().first <= begin(i); held.pop()) {
       uint32_t done = held.top().second;
       int64_t offset = packing.offsets[done];
-      release(offset, offset + lives[done].bytes);
+      gaps.release(offset, offset + lives[done].bytes);
     }
     int64_t bytes = lives[i].bytes;
-    auto gap = llvm::find_if(gaps, [&](const auto &each) {
-      return each.second - each.first >= bytes;
-    });
-    int64_t offset = packing.bytes;
-    if (gap != gaps.end()) {
-      offset = gap->first;
-      int64_t rest = gap->second;
-      gaps.erase(gap);
-      if (offset + bytes < rest)
-        gaps.insert({offset + bytes, rest});
-    } else if (!gaps.empty() && gaps.rbegin()->second == packing.bytes) {
-      // The last gap goes on above what has been taken so far.
-      offset = gaps.rbegin()->first;
-      gaps.erase(std::prev(gaps.end()));
-    }
-    packing.offsets[i] = offset;
-    packing.bytes = std::max(packing.bytes, offset + bytes);
+    std::optional<int64_t> offset = gaps.take(bytes, fit);
+    if (!offset) // The last gap goes on above what has been taken so far.
+      offset = gaps.takeUpTo(packing.bytes).value_or(packing.bytes);
+    packing.offsets[i] = *offset;
+    packing.bytes = std::max(packing.bytes, *offset + bytes);
     held.push({end(i), i});
   }
   return packing;
@@ -226,8 +203,9 @@ Packing Packer::run() {
   if (lives.size() == 0)
     return {};
   if (!conflicts) {
-    keep(sweep(/*backward=*/false));
-    keep(sweep(/*backward=*/true));
+    for (Fit fit : {Fit::Lowest, Fit::Smallest})
+      for (bool backward : {false, true})
+        keep(sweep(backward, fit));
     return best;
   }
   struct Found {

@@ -33,8 +33,8 @@ struct PackOptions {
 /// `names` breaks ties between buffers that are otherwise alike. Without lists
 /// of conflicts, which grow with the square of the buffers, a buffer keeps its
 /// bytes from its first task to the one from which on all come after it: the
-/// program is swept once from its start and once from its end, each buffer
-/// goes to the lowest gap that is large enough, and the better sweep counts.
+/// program is swept from its start and from its end, each buffer goes to the
+/// lowest or the smallest gap that is large enough, and the best sweep counts.
 Packing packBuffers(const Lives &lives, const std::optional<Lists> &conflicts,
                     llvm::ArrayRef<llvm::StringRef> names,
                     const PackOptions &options);

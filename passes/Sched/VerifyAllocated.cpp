@@ -3,6 +3,8 @@
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/ProgramLives.h"
 
+#include <map>
+
 namespace ciuic::sched {
 #define GEN_PASS_DEF_VERIFYALLOCATEDPASS
 #include "passes/Sched/Passes.h.inc"
@@ -49,13 +51,18 @@ struct VerifyAllocated : impl::VerifyAllocatedPassBase<VerifyAllocated> {
       else
         lasting.push_back(place);
     }
-    if (failed(verify(lasting)))
-      return failure();
-    for (auto &[program, places] : programs) {
-      SmallVector<Place> all = lasting;
-      all.append(places);
-      if (failed(verify(all)))
+    Occupants held;
+    for (const Place &place : lasting)
+      if (failed(occupy(held, place)))
         return failure();
+    for (auto &[program, places] : programs) {
+      llvm::stable_sort(places, [](const Place &a, const Place &b) {
+        return a.startsAt() < b.startsAt();
+      });
+      Occupants occupants = held;
+      for (const Place &place : places)
+        if (failed(occupy(occupants, place)))
+          return failure();
     }
     return success();
   }
@@ -65,35 +72,58 @@ struct VerifyAllocated : impl::VerifyAllocatedPassBase<VerifyAllocated> {
     const Life *life; ///< Null: all the time, or never.
     BufferOp buffer;
 
-    bool isLasting() { return !buffer.getProgram(); }
+    /// In program order; what is never touched comes last.
+    uint32_t startsAt() const { return life ? life->first : UINT32_MAX; }
   };
+  /// Who had which bytes last, by their begins.
+  struct Occupant {
+    int64_t end;
+    const Place *place;
+  };
+  using Occupants = std::map<int64_t, Occupant>;
 
-  static bool areOrdered(Place &a, Place &b) {
-    if (a.life && b.life)
-      return a.life->isBefore(*b.life) || b.life->isBefore(*a.life);
-    return !a.isLasting() && !b.isLasting();
+  /// Whether a buffer may still be live when `next` begins, which is no earlier
+  /// in program order.
+  static bool isHeld(BufferOp buffer, const Life *life, const Place &next) {
+    if (!buffer.getProgram())
+      return true;
+    return life && next.life && !life->isBefore(*next.life);
   }
 
-  static LogicalResult verify(SmallVector<Place> &places) {
-    llvm::stable_sort(places, [](const Place &a, const Place &b) {
-      return a.begin < b.begin;
-    });
-    // Only neighbours whose bytes meet need looking at.
-    for (auto [i, place] : llvm::enumerate(places))
-      for (Place &next : MutableArrayRef(places).drop_front(i + 1)) {
-        if (next.begin >= place.end)
-          break;
-        if (areOrdered(place, next))
-          continue;
-        InFlightDiagnostic diag =
-            next.buffer.emitOpError()
-            << "at bytes [" << next.begin << ", " << next.end << ") overlaps @"
-            << place.buffer.getSymName() << " at [" << place.begin << ", "
-            << place.end << "), and both may be live at once";
-        diag.attachNote(place.buffer.getLoc()) << "the other buffer is here";
-        return diag;
+  /// Gives `next` its bytes. What comes after a buffer comes after all before
+  /// it, so only those who had the bytes last need looking at.
+  static LogicalResult occupy(Occupants &occupants, const Place &next) {
+    auto it = occupants.lower_bound(next.begin);
+    if (it != occupants.begin() && std::prev(it)->second.end > next.begin)
+      --it;
+    while (it != occupants.end() && it->first < next.end) {
+      auto [end, place] = it->second;
+      if (isHeld(place->buffer, place->life, next))
+        return place->begin <= next.begin ? refuse(*place, next)
+                                          : refuse(next, *place);
+      // Its bytes on either side stay its own.
+      if (it->first < next.begin) {
+        it->second.end = next.begin;
+        ++it;
+      } else {
+        it = occupants.erase(it);
       }
+      if (end > next.end)
+        it = occupants.insert(it, {next.end, {end, place}});
+    }
+    occupants.insert(it, {next.begin, {next.end, &next}});
     return success();
+  }
+
+  static LogicalResult refuse(const Place &place, const Place &next) {
+    BufferOp buffer = next.buffer, other = place.buffer;
+    InFlightDiagnostic diag = buffer.emitOpError()
+                              << "at bytes [" << next.begin << ", " << next.end
+                              << ") overlaps @" << other.getSymName() << " at ["
+                              << place.begin << ", " << place.end
+                              << "), and both may be live at once";
+    diag.attachNote(other.getLoc()) << "the other buffer is here";
+    return diag;
   }
 
   static int64_t end(BufferOp buffer) {

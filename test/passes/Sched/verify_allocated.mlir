@@ -137,3 +137,49 @@ module attributes {sched.arena.device = 512 : i64, sched.arena.host = 0 : i64} {
     %0 = sched.task zero "a" on compute [#sched.view<write @a [0] : tensor<64xf32>>]
   }
 }
+
+// -----
+
+// Bytes that pass from one buffer to the next, part by part.
+module attributes {sched.arena.device = 768 : i64, sched.arena.host = 0 : i64} {
+  sched.buffer @a 768 bytes in device of @p at 0
+  sched.buffer @b 256 bytes in device of @p at 256
+  sched.buffer @c 512 bytes in device of @p at 256
+  sched.program @p {
+    %0 = sched.task zero "a" on compute [#sched.view<write @a [0] : tensor<192xf32>>]
+    %1 = sched.task zero "b" on compute [#sched.view<write @b [0] : tensor<64xf32>>]
+    %2 = sched.task zero "c" on host after (%1) [#sched.view<write @c [0] : tensor<128xf32>>]
+  }
+}
+
+// -----
+
+// What lies behind bytes that others got is still the first one's.
+module attributes {sched.arena.device = 768 : i64, sched.arena.host = 0 : i64} {
+  // expected-note @+1 {{the other buffer is here}}
+  sched.buffer @a 768 bytes in device of @p at 0
+  sched.buffer @b 256 bytes in device of @p at 256
+  // expected-error @+1 {{at bytes [512, 768) overlaps @a at [0, 768), and both may be live at once}}
+  sched.buffer @c 256 bytes in device of @p at 512
+  sched.program @p {
+    %0 = sched.task zero "a" on compute [#sched.view<write @a [0] : tensor<192xf32>>]
+    %1 = sched.task zero "b" on compute [#sched.view<write @b [0] : tensor<64xf32>>]
+    %2 = sched.task zero "c" on host [#sched.view<write @c [0] : tensor<64xf32>>]
+  }
+}
+
+// -----
+
+// So is what lies in front of them.
+module attributes {sched.arena.device = 768 : i64, sched.arena.host = 0 : i64} {
+  // expected-note @+1 {{the other buffer is here}}
+  sched.buffer @a 768 bytes in device of @p at 0
+  sched.buffer @b 256 bytes in device of @p at 256
+  // expected-error @+1 {{at bytes [0, 256) overlaps @a at [0, 768), and both may be live at once}}
+  sched.buffer @c 256 bytes in device of @p at 0
+  sched.program @p {
+    %0 = sched.task zero "a" on compute [#sched.view<write @a [0] : tensor<192xf32>>]
+    %1 = sched.task zero "b" on compute [#sched.view<write @b [0] : tensor<64xf32>>]
+    %2 = sched.task zero "c" on host [#sched.view<write @c [0] : tensor<64xf32>>]
+  }
+}
