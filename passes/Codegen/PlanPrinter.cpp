@@ -158,6 +158,9 @@ json::Value codegen::memoryPlan(ModuleOp module) {
   llvm::DenseMap<StringAttr, Lifetime> lives;
   json::Object peaks;
   int64_t bounds[std::size(kAllArenas)] = {};
+  json::Object exact;
+  for (Arena arena : arenas)
+    exact[stringifyArena(arena)] = true;
   for (auto program : module.getOps<ProgramOp>()) {
     TaskOrder order(program, /*withEvents=*/true);
     SmallVector<Lifetime> lifetimes = lifetimesOf(order, symbols);
@@ -165,10 +168,12 @@ json::Value codegen::memoryPlan(ModuleOp module) {
       lives[life.buffer.getSymNameAttr()] = life;
     json::Object byArena;
     for (auto [arena, bound] : llvm::zip(arenas, bounds)) {
-      int64_t bytes = findLives(order, symbols, arena).bound.bytes;
-      bound = std::max(bound, bytes);
+      LiveBound least = findLives(order, symbols, arena).bound;
+      bound = std::max(bound, least.bytes);
+      if (!least.exact)
+        exact[stringifyArena(arena)] = false;
       json::Object peak = printPeak(lifetimes, order.tasks(), arena);
-      peak["live_bound"] = bytes;
+      peak["live_bound"] = least.bytes;
       byArena[stringifyArena(arena)] = std::move(peak);
     }
     peaks[program.getSymName()] = std::move(byArena);
@@ -214,6 +219,7 @@ json::Value codegen::memoryPlan(ModuleOp module) {
       {"host_arena_bytes_a_rank", arenaBytes(module, kHostArena)},
       {"nvme_arena_bytes_a_rank", arenaBytes(module, kNvmeArena)},
       {"live_bound", std::move(live)},
+      {"live_bound_exact", std::move(exact)},
       {"fragmentation", std::move(fragmentation)},
       {"peaks", std::move(peaks)},
       {"buckets", printBuckets(module)},

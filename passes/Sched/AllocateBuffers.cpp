@@ -88,7 +88,8 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
         return signalPassFailure();
       SmallVector<Transients> transients;
       for (auto [program, order] : llvm::zip_equal(programs, orders))
-        transients.push_back({program, findLives(order, symbols, arena), 0});
+        transients.push_back(
+            {program, findLives(order, symbols, arena, boundWork), 0});
       int64_t bytes = allocate(module, arena, transients);
       bool device = arena == Arena::Device;
       bool file = arena == Arena::Nvme;
@@ -132,6 +133,9 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     int64_t bytes;
   };
 
+  /// What is said before bytes that may be too few.
+  static StringRef atLeast(bool exact) { return exact ? "" : "at least "; }
+
   static void place(BufferOp buffer, int64_t offset) {
     buffer.setAtAttr(Builder(buffer.getContext()).getI64IntegerAttr(offset));
   }
@@ -174,7 +178,9 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     // The largest first: the others need only stay below it.
     SmallVector<Transients *> bySize;
     int64_t bound = most - base;
+    bool exact = true;
     for (Transients &program : transients) {
+      exact &= program.lives.bound.exact;
       bySize.push_back(&program);
       bound = std::max(bound, program.lives.bound.bytes);
     }
@@ -193,18 +199,19 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
             module.getLoc(),
             remark::RemarkOpts::name("Allocated").category("memory"))
             << remark::add("program {0}, {1}: {2} bytes in {3} buffers over "
-                           "{4} bytes of state, {5} live at once",
+                           "{4} bytes of state, {5}{6} live at once",
                            program.program.getSymName(), stringifyArena(arena),
                            program.bytes, program.lives.buffers.size(), base,
+                           atLeast(program.lives.bound.exact),
                            program.lives.bound.bytes);
     if (most > 0)
       remark::analysis(
           module.getLoc(),
           remark::RemarkOpts::name("Fragmentation").category("memory"))
-          << remark::add("{0} arena: {1} bytes, {2} live at once, {3} lost "
-                         "({4:f2} %)",
-                         stringifyArena(arena), most, base + bound,
-                         most - base - bound,
+          << remark::add("{0} arena: {1} bytes, {2}{3} live at once, {4} lost "
+                         "({5:f2} %)",
+                         stringifyArena(arena), most, atLeast(exact),
+                         base + bound, most - base - bound,
                          100.0 * (most - base - bound) / (base + bound));
     return most;
   }

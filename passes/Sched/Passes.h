@@ -4,6 +4,7 @@
 
 #include "dialect/Sched/Sched.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/Sched/LiveBound.h"
 
 namespace ciuic::sched {
 

@@ -124,12 +124,14 @@ def AllocateBuffersPass
     the same bytes.
 
     The least bytes that a program can take are those of the heaviest set of
-    buffers that may all be live at once, found exactly (as a flow) unless
-    the program is too large, then by program order. Buffers are placed one by
+    buffers that may all be live at once, found exactly (as flows, where program
+    order does not tell) unless that takes too long. Then the remarks say "at
+    least". Buffers are placed one by
     one in the smallest or the lowest gap that is free; several orders are
     tried, largest first among them (Pisarchyk and Lee, 2020), and the best are
     improved by local search until the arena is within 0.2 % of the least, or a
-    bounded number of tries is used up. The result depends on the module alone. A remark tells what is lost to fragmentation.
+    bounded number of tries is used up. The result depends on the module alone.
+    A remark tells what is lost to fragmentation.
 
     The size of each arena becomes the module attribute
     `sched.arena.device`, `sched.arena.host` and, where states lie in files,
@@ -148,6 +150,8 @@ def AllocateBuffersPass
     Option<"sharedLimit", "shared-limit", "int64_t", /*default=*/"0",
            "Bytes for both arenas of all ranks together, where devices have no "
            "memory of their own; 0: no limit.">,
+    Option<"boundWork", "bound-work", "int64_t", /*default=*/"kBoundWork",
+           "Comparisons that finding the least bytes may take.">,
   ];
 }
 

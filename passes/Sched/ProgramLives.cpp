@@ -16,7 +16,8 @@ int64_t ciuic::sched::storedBytes(BufferOp buffer) {
 }
 
 ProgramLives ciuic::sched::findLives(const TaskOrder &order,
-                                     const SymbolTable &symbols, Arena arena) {
+                                     const SymbolTable &symbols, Arena arena,
+                                     int64_t boundWork) {
   SmallVector<std::pair<Life, BufferOp>> found;
   for (const auto &[name, touches] : order.touches()) {
     auto buffer = symbols.lookup<BufferOp>(name);
@@ -39,7 +40,7 @@ ProgramLives ciuic::sched::findLives(const TaskOrder &order,
   for (unsigned task = 0; task < order.tasks().size(); ++task)
     clocks.push_back(order.clockOf(task));
   Lives all(std::move(lives), clocks);
-  LiveBound bound = findLiveBound(all);
+  LiveBound bound = findLiveBound(all, boundWork);
   return {std::move(buffers), std::move(all), std::move(bound)};
 }
 

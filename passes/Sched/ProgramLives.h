@@ -20,9 +20,9 @@ struct ProgramLives {
   LiveBound bound;
 };
 
-/// `order` knows the program's events.
+/// `order` knows the program's events; see findLiveBound() for `boundWork`.
 ProgramLives findLives(const TaskOrder &order, const mlir::SymbolTable &symbols,
-                       Arena arena);
+                       Arena arena, int64_t boundWork = kBoundWork);
 
 /// The bytes of states, inputs and constants in an arena.
 int64_t lastingBytes(mlir::ModuleOp module, Arena arena);

@@ -15,21 +15,18 @@ using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::sched;
 
-/// The state that `value` brings to the host from a file; none if it does not.
-static train::StateOp fileStateOf(Value value) {
+train::StateOp ModuleLowering::fileStateOf(Value value) const {
   auto transfer = value.getDefiningOp<comm::TransferOp>();
   auto read = transfer ? transfer.getInput().getDefiningOp<train::ReadOp>()
                        : train::ReadOp();
-  if (!read)
-    return {};
-  auto state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-      read, read.getStateAttr());
+  train::StateOp state =
+      read ? stateNamed(read.getStateAttr()) : train::StateOp();
   return state && state.getSpace() == train::Space::Nvme ? state
                                                          : train::StateOp();
 }
 
 /// By its first moment: the parameter may lie in host memory.
-bool sched::updatesFiles(Operation *op) {
+bool ModuleLowering::updatesFiles(Operation *op) const {
   return isa<train::AdamOp, train::SGDOp>(op) && fileStateOf(op->getOperand(2));
 }
 
@@ -38,10 +35,10 @@ bool sched::updatesFiles(Operation *op) {
 FailureOr<bool> ProgramLowering::lowerFileTransfer(comm::TransferOp op) {
   if (doneByParts.contains(op))
     return true;
-  bool fromFile = static_cast<bool>(fileStateOf(op.getResult()));
+  bool fromFile = static_cast<bool>(shared.fileStateOf(op.getResult()));
   bool isGradient = op.getSpace() == train::Space::Host &&
                     op.getResult().hasOneUse() &&
-                    updatesFiles(*op->user_begin()) &&
+                    shared.updatesFiles(*op->user_begin()) &&
                     (*op->user_begin())->getOperand(1) == op.getResult();
   if (!fromFile && !isGradient) {
     if (op.getSpace() == train::Space::Nvme)
@@ -51,7 +48,7 @@ FailureOr<bool> ProgramLowering::lowerFileTransfer(comm::TransferOp op) {
   }
   if (fromFile)
     for (Operation *user : op->getUsers())
-      if (!updatesFiles(user))
+      if (!shared.updatesFiles(user))
         return op.emitOpError() << "brings a state from nvme for "
                                 << user->getName() << ", expected an update";
   places[op.getResult()] = placeOf(op.getInput());
@@ -95,11 +92,10 @@ LogicalResult ProgramLowering::lowerFileUpdate(
     Operation *op, Kind kind, ArrayRef<Value> inPlace, ArrayRef<Value> inputs,
     Value skip, ArrayRef<int64_t> ints, ArrayRef<double> reals) {
   for (auto [i, value] : llvm::enumerate(inPlace)) {
-    train::StateOp state = fileStateOf(value);
+    train::StateOp state = shared.fileStateOf(value);
     if (auto read = rootOf(value).getDefiningOp<train::ReadOp>();
         !state && read && onHost.contains(read.getResult()))
-      state = SymbolTable::lookupNearestSymbolFrom<train::StateOp>(
-          read, read.getStateAttr());
+      state = shared.stateNamed(read.getStateAttr());
     if (!state)
       return op->emitOpError() << "takes operand " << i
                                << ", which lies neither in a file nor in host "
@@ -139,7 +135,7 @@ LogicalResult ProgramLowering::lowerFileUpdate(
         else
           roundedOnHost = true;
       }
-    } else if (!transfer && !out.wideOnHost && fileStateOf(inPlace[0])) {
+    } else if (!transfer && !out.wideOnHost && shared.fileStateOf(inPlace[0])) {
       places.erase(op->getResult(0));
       out.wideOnHost = makePlace(op->getResult(0), nameOf(op) + ".new");
     }
@@ -191,7 +187,7 @@ LogicalResult ProgramLowering::lowerFileUpdate(
     SmallVector<Place> staged;
     for (Value value : inPlace) {
       Place place = placeOf(value);
-      if (!fileStateOf(value)) {
+      if (!shared.fileStateOf(value)) {
         staged.push_back(place.sub(4 * first, type));
         continue;
       }
@@ -256,7 +252,7 @@ LogicalResult ProgramLowering::lowerFileUpdate(
            {}, {}, nameOf(op) + ".to_device" + at)
           .setSkipAttr(readScalar(skip, Arena::Device));
     for (auto [value, buffer] : llvm::zip_equal(inPlace, staged)) {
-      if (!fileStateOf(value))
+      if (!shared.fileStateOf(value))
         continue;
       Place place = placeOf(value);
       TaskOp write = task(op, Kind::Copy, Stream::Disk,

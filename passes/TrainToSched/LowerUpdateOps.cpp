@@ -10,7 +10,7 @@ using namespace ciuic::sched;
 LogicalResult ProgramLowering::lowerOptimizer(
     Operation *op, Kind kind, ArrayRef<Value> inPlace, ArrayRef<Value> inputs,
     Value skip, ArrayRef<int64_t> ints, ArrayRef<double> reals) {
-  if (updatesFiles(op))
+  if (shared.updatesFiles(op))
     return lowerFileUpdate(op, kind, inPlace, inputs, skip, ints, reals);
   // p, grad, m[, v], then the scalars.
   SmallVector<ViewAttr> views;

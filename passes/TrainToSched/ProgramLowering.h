@@ -57,6 +57,11 @@ public:
   train::StateOp stateNamed(mlir::FlatSymbolRefAttr state) const {
     return symbols.lookup<train::StateOp>(state.getAttr());
   }
+  /// The state that `value` brings to the host from a file; null if it does
+  /// not.
+  train::StateOp fileStateOf(mlir::Value value) const;
+  /// Whether `op` updates states that lie in files.
+  bool updatesFiles(mlir::Operation *op) const;
   /// The place of a state's storage.
   Place stateOf(mlir::FlatSymbolRefAttr state);
   /// An f32 or i32 scalar that always holds `value`.
@@ -232,9 +237,6 @@ private:
 /// Places in files are multiples of this many bytes, and what is read and
 /// written there is.
 inline constexpr int64_t kDiskBlock = 4096;
-
-/// Whether `op` updates states that lie in files.
-bool updatesFiles(mlir::Operation *op);
 
 /// The value that `value` is a window into, through unpack and chunk.
 mlir::Value rootOf(mlir::Value value);

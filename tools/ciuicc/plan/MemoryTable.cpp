@@ -65,8 +65,9 @@ static void printArena(Out out, const Plan &plan, PlanArena arena) {
                  size, inMega(size));
   if (size > 0)
     fmt::format_to(
-        out, ", {} live at once, {} lost to fragmentation ({:.2f} %)", live,
-        size - live,
+        out, ", {}{} live at once, {}{} lost to fragmentation ({:.2f} %)",
+        plan.boundExact[a] ? "" : "at least ", live,
+        plan.boundExact[a] ? "" : "at most ", size - live,
         100.0 * static_cast<double>(size - live) / static_cast<double>(size));
   fmt::format_to(out, "\n");
 }

@@ -279,6 +279,15 @@ void PlanReader::readArenas(const rt::Json &root) {
   for (size_t arena : {0, 1})
     plan.liveBound[arena] = bounds.integer(planArenaNames[arena], 0, mostBytes);
   plan.liveBound[2] = bounds.integer(planArenaNames[2], 0, mostBytes, 0);
+  plan.boundExact.fill(true); // Said since it is not always.
+  auto exact = root.find("live_bound_exact");
+  if (exact == root.end())
+    return;
+  if (!exact->is_object())
+    return fail("live_bound_exact", "expected an object");
+  JsonFields exacts(*exact, "live_bound_exact.", errors);
+  for (size_t arena = 0; arena < planArenas; ++arena)
+    plan.boundExact[arena] = exacts.boolean(planArenaNames[arena], true);
 }
 
 /// Buckets and the parameters in them.

@@ -75,6 +75,7 @@ struct Plan {
   int64_t ranks = 1;
   std::array<int64_t, planArenas> arenaBytes{}; ///< Of each rank.
   std::array<int64_t, planArenas> liveBound{};
+  std::array<bool, planArenas> boundExact{}; ///< Else it may be too low.
   std::vector<PlanProgram> programs; ///< In the order in which a step runs.
   std::vector<PlanBuffer> buffers;
   std::vector<PlanBucket> buckets;

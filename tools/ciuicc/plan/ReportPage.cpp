@@ -160,6 +160,7 @@ static Json planData(const Plan &plan, const ReportFacts &facts) {
     data["arenas"].push_back({{"name", planArenaNames[arena]},
                               {"bytes", plan.arenaBytes[arena]},
                               {"live_bound", plan.liveBound[arena]},
+                              {"live_bound_exact", plan.boundExact[arena]},
                               {"limit", limits[arena]}});
   Numbers streams = numberStreams(plan), kinds;
   data["programs"] = Json::array();

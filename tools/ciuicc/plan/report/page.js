@@ -201,8 +201,8 @@ function fillWords() {
   const lost = device.bytes - device.live_bound;
   $("cards").append(card("lost to fragmentation",
     (100 * lost / Math.max(1, device.live_bound)).toFixed(2) + " %",
-    `${countText(lost)} bytes above the ${bytesText(device.live_bound)} that `
-    + `may be live at once`));
+    `${device.live_bound_exact ? "" : "at most "}${countText(lost)} bytes above `
+    + `the ${bytesText(device.live_bound)} that may be live at once`));
 }
 
 function fillLegend() {
