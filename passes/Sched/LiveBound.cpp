@@ -26,7 +26,7 @@ public:
   LiveBound run();
 
 private:
-  /// Tasks of a window. Paths of its flow are no longer.
+  /// Least tasks of a window. Paths of its flow are no longer.
   static constexpr uint32_t kTasks = 64;
 
   struct Window {
@@ -34,6 +34,7 @@ private:
   };
 
   void takeProgramOrder();
+  Window windowFrom(uint32_t from) const;
   bool narrow(Window &window) const;
   void takeEndings(const Window &window);
   void findOrdered(const Window &window);
@@ -46,6 +47,8 @@ private:
   LiveBound best;
   /// At each task, the bytes that it reaches.
   std::vector<int64_t> reach;
+  /// And how many it reaches that have ended.
+  std::vector<int32_t> lags;
   std::vector<uint32_t> byLast; ///< All buffers.
   size_t ended = 0;             ///< So many of those were taken.
   /// Those that end before the window does while their fence lies behind its
@@ -68,11 +71,15 @@ BoundSearch::BoundSearch(const Lives &lives, int64_t work)
   for (uint32_t i = 0; i < lives.size(); ++i)
     tasks = std::max(tasks, lives[i].last + 1);
   reach.resize(tasks + 1, 0);
+  lags.resize(tasks + 1, 0);
   for (uint32_t i = 0; i < lives.size(); ++i) {
     reach[lives[i].first] += lives[i].bytes;
     reach[std::min(lives.fenceOf(i), tasks)] -= lives[i].bytes;
+    ++lags[lives[i].last + 1];
+    --lags[std::min(lives.fenceOf(i), tasks)];
   }
   std::partial_sum(reach.begin(), reach.end(), reach.begin());
+  std::partial_sum(lags.begin(), lags.end(), lags.begin());
   reach.pop_back();
   std::iota(byLast.begin(), byLast.end(), 0);
   llvm::stable_sort(byLast, [&](uint32_t a, uint32_t b) {
@@ -99,6 +106,17 @@ void BoundSearch::takeProgramOrder() {
   for (uint32_t i = 0; i < lives.size(); ++i)
     if (lives[i].first <= at && at <= lives[i].last)
       best.holders.push_back(i);
+}
+
+/// Long enough for as many buffers to begin as lag behind, which each window
+/// that they reach into looks at again.
+BoundSearch::Window BoundSearch::windowFrom(uint32_t from) const {
+  auto tasks = static_cast<uint32_t>(reach.size());
+  uint32_t to = std::min(from + kTasks, tasks) - 1;
+  size_t begins = size_t(lives.beginningAfter(from)) + lags[from];
+  if (begins >= lives.size())
+    return {from, tasks - 1};
+  return {from, std::max(to, lives[begins].first)};
 }
 
 /// Leaves out tasks at either end that do not reach more than is known; false
@@ -196,9 +214,9 @@ std::vector<uint32_t> BoundSearch::holdersOf(const Window &window) const {
 
 LiveBound BoundSearch::run() {
   takeProgramOrder();
-  auto tasks = static_cast<uint32_t>(reach.size());
-  for (uint32_t from = 0; from < tasks && work >= 0; from += kTasks) {
-    Window window{from, std::min(from + kTasks, tasks) - 1};
+  for (uint32_t from = 0; from < reach.size() && work >= 0;) {
+    Window window = windowFrom(from);
+    from = window.to + 1;
     if (narrow(window))
       solve(window);
   }
