@@ -5,6 +5,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Comm/Passes.h"
 #include "passes/Comm/UseGroups.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace ciuic::comm {
@@ -32,23 +33,57 @@ struct OffloadParameters
   LogicalResult offload();
 };
 
+/// The reads and writes of one function by state, and the order of its ops as
+/// they were: new ones change neither.
+class Accesses {
+public:
+  explicit Accesses(func::FuncOp function) {
+    unsigned position = 0;
+    for (Operation &op : function.getBody().front()) {
+      positions[&op] = position++;
+      if (auto read = dyn_cast<train::ReadOp>(op))
+        reads[read.getState()].push_back(read);
+      else if (auto write = dyn_cast<train::WriteOp>(op))
+        writes[write.getState()].push_back(write);
+    }
+  }
+
+  bool isBefore(Operation *a, Operation *b) const {
+    return positions.lookup(a) < positions.lookup(b);
+  }
+  SmallVector<train::ReadOp> readsOf(StateOp state) const {
+    return reads.lookup(state.getSymName());
+  }
+  SmallVector<train::WriteOp> writesOf(StateOp state) const {
+    return writes.lookup(state.getSymName());
+  }
+
+private:
+  llvm::DenseMap<Operation *, unsigned> positions;
+  llvm::StringMap<SmallVector<train::ReadOp>> reads;
+  llvm::StringMap<SmallVector<train::WriteOp>> writes;
+};
+
 /// Copies one bucket's storage, as `read` gives it, to the device for each
 /// use-group of a function.
 class Uses {
 public:
-  explicit Uses(train::ReadOp read) : read(read) {}
+  Uses(train::ReadOp read, const Accesses &accesses)
+      : read(read), accesses(accesses) {}
 
   /// Bytes that all copies move.
   int64_t copy();
 
 private:
-  void copyForGather(AllGatherOp gather);
+  /// The first op of each use-group, in the order in which they are met.
+  using Firsts = llvm::MapVector<StringAttr, Operation *>;
+  StringAttr groupOf(Operation *user) const;
+  void meet(Firsts &firsts, StringAttr use, Operation *user) const;
   void copyForView(UnpackOp view);
-  Value copyFor(StringRef use, Operation *user);
 
   train::ReadOp read;
-  llvm::StringMap<TransferOp> copies; ///< By use-group.
-  int64_t bytes = 0;
+  const Accesses &accesses;
+  llvm::DenseMap<StringAttr, Value> copies; ///< By use-group.
 };
 } // namespace
 
@@ -57,52 +92,55 @@ static Location named(Operation *near, StringRef name) {
                       near->getLoc());
 }
 
-/// The value on the device for the group `use`, known to `user`, one of it.
-Value Uses::copyFor(StringRef use, Operation *user) {
-  TransferOp &copy = copies[use];
-  if (copy) {
-    if (user->isBeforeInBlock(copy))
-      copy->moveBefore(user);
-    return copy;
-  }
-  OpBuilder builder(user);
-  copy = TransferOp::create(builder, named(user, use), read.getResult(),
-                            Space::Device, builder.getStringAttr(use));
-  setUseGroup(copy, blockOf(user), isBackward(user));
-  bytes += train::bytesOf(copy.getType());
-  return copy;
+StringAttr Uses::groupOf(Operation *user) const {
+  return StringAttr::get(user->getContext(),
+                         useGroup(blockOf(user), isBackward(user)));
 }
 
-void Uses::copyForGather(AllGatherOp gather) {
-  gather.getInputMutable().assign(copyFor(gather.getUse(), gather));
+void Uses::meet(Firsts &firsts, StringAttr use, Operation *user) const {
+  auto [at, isNew] = firsts.try_emplace(use, user);
+  if (!isNew && accesses.isBefore(user, at->second))
+    at->second = user;
 }
 
 /// Each group that uses the view gets one of its own copy.
 void Uses::copyForView(UnpackOp view) {
-  llvm::StringMap<UnpackOp> views;
-  for (OpOperand &use : llvm::make_early_inc_range(view->getUses())) {
-    Operation *user = use.getOwner();
-    bool backward = isBackward(user);
-    std::string group = useGroup(blockOf(user), backward);
-    Value whole = copyFor(group, user);
-    UnpackOp &own = views[group];
-    if (!own) {
-      OpBuilder builder(user);
-      own = UnpackOp::create(builder, view.getLoc(), view.getType(), whole,
-                             view.getAtAttr());
-      setUseGroup(own, blockOf(user), backward);
-    } else if (user->isBeforeInBlock(own)) {
-      own->moveBefore(user);
-    }
-    use.set(own);
+  Firsts firsts;
+  for (Operation *user : view->getUsers())
+    meet(firsts, groupOf(user), user);
+  llvm::DenseMap<StringAttr, Value> views;
+  for (auto [group, first] : firsts) {
+    OpBuilder builder(first);
+    auto own = UnpackOp::create(builder, view.getLoc(), view.getType(),
+                                copies.lookup(group), view.getAtAttr());
+    setUseGroup(own, blockOf(first), isBackward(first));
+    views[group] = own;
   }
+  for (OpOperand &use : llvm::make_early_inc_range(view->getUses()))
+    use.set(views.lookup(groupOf(use.getOwner())));
   view.erase();
 }
 
 int64_t Uses::copy() {
+  Firsts firsts;
+  for (Operation *user : read->getUsers())
+    if (auto gather = dyn_cast<AllGatherOp>(user))
+      meet(firsts, gather.getUseAttr(), gather);
+    else if (isa<UnpackOp>(user))
+      for (Operation *reader : user->getUsers())
+        meet(firsts, groupOf(reader), reader);
+  int64_t bytes = 0;
+  for (auto [use, first] : firsts) {
+    OpBuilder builder(first);
+    auto copy = TransferOp::create(builder, named(first, use), read.getResult(),
+                                   Space::Device, use);
+    setUseGroup(copy, blockOf(first), isBackward(first));
+    copies[use] = copy;
+    bytes += train::bytesOf(copy.getType());
+  }
   for (Operation *user : llvm::make_early_inc_range(read->getUsers()))
     if (auto gather = dyn_cast<AllGatherOp>(user))
-      copyForGather(gather);
+      gather.getInputMutable().assign(copies.lookup(gather.getUseAttr()));
     else if (auto view = dyn_cast<UnpackOp>(user))
       copyForView(view);
   return bytes;
@@ -110,16 +148,14 @@ int64_t Uses::copy() {
 
 /// Where the update works on the device: the old value comes from the host, if
 /// it is needed, and the new one goes there. Returns the bytes moved each way.
-static std::pair<int64_t, int64_t> moveUpdate(func::FuncOp apply,
+static std::pair<int64_t, int64_t> moveUpdate(const Accesses &apply,
                                               StateOp state) {
   int64_t up = 0, down = 0;
   auto move = [](OpBuilder &builder, Operation *near, Value value,
                  Space to) -> Value {
     return TransferOp::create(builder, near->getLoc(), value, to);
   };
-  for (auto read : llvm::to_vector(apply.getOps<train::ReadOp>())) {
-    if (read.getState() != state.getSymName())
-      continue;
+  for (train::ReadOp read : apply.readsOf(state)) {
     // A rank that updates a chunk of the whole copies no more than that.
     SmallVector<Value> moved;
     for (Operation *user : read->getUsers())
@@ -140,19 +176,22 @@ static std::pair<int64_t, int64_t> moveUpdate(func::FuncOp apply,
       up += train::bytesOf(value.getType());
     }
   }
-  for (auto write : apply.getOps<train::WriteOp>())
-    if (write.getState() == state.getSymName()) {
-      OpBuilder builder(write);
-      write.getValueMutable().assign(
-          move(builder, write, write.getValue(), Space::Host));
-      down += train::bytesOf(write.getValue().getType());
-    }
+  for (train::WriteOp write : apply.writesOf(state)) {
+    OpBuilder builder(write);
+    write.getValueMutable().assign(
+        move(builder, write, write.getValue(), Space::Host));
+    down += train::bytesOf(write.getValue().getType());
+  }
   return {up, down};
 }
 
 LogicalResult OffloadParameters::offload() {
   ModuleOp module = getOperation();
   SymbolTable symbols(module);
+  std::vector<std::pair<StringRef, Accesses>> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isDeclaration())
+      functions.emplace_back(function.getName(), function);
   for (auto state : module.getOps<StateOp>()) {
     if (state.getRole() != Role::Parameter || !state.getOf())
       continue;
@@ -176,18 +215,15 @@ LogicalResult OffloadParameters::offload() {
     state.setSpaceAttr(train::SpaceAttr::get(&getContext(), Space::Host));
     int64_t inMicroStep = 0;
     std::pair<int64_t, int64_t> inStep(0, 0);
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (function.isDeclaration())
-        continue;
-      if (function.getName() == train::kApplyStep) {
-        inStep = moveUpdate(function, state);
+    for (const auto &[name, accesses] : functions) {
+      if (name == train::kApplyStep) {
+        inStep = moveUpdate(accesses, state);
         continue;
       }
       int64_t copied = 0;
-      for (auto read : llvm::to_vector(function.getOps<train::ReadOp>()))
-        if (read.getState() == state.getSymName())
-          copied += Uses(read).copy();
-      if (function.getName() == train::kMicroStep)
+      for (train::ReadOp read : accesses.readsOf(state))
+        copied += Uses(read, accesses).copy();
+      if (name == train::kMicroStep)
         inMicroStep = copied;
     }
     remark::passed(state.getLoc(), commRemark("ParametersOffloaded"))
