@@ -211,7 +211,10 @@ json::Value codegen::memoryPlan(ModuleOp module) {
     StringRef name = stringifyArena(arena);
     int64_t least = lastingBytes(module, arena) + bound;
     live[name] = least;
-    fragmentation[name] = arenaBytes(module, arenaAttr(arena)) - least;
+    int64_t lost = arenaBytes(module, arenaAttr(arena)) - least;
+    fragmentation[name] = lost;
+    if (lost == 0) // A packing that takes no more proves the bound.
+      exact[name] = true;
   }
   return json::Object{
       {"ranks", getRanks(module)},

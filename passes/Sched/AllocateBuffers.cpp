@@ -178,9 +178,7 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     // The largest first: the others need only stay below it.
     SmallVector<Transients *> bySize;
     int64_t bound = most - base;
-    bool exact = true;
     for (Transients &program : transients) {
-      exact &= program.lives.bound.exact;
       bySize.push_back(&program);
       bound = std::max(bound, program.lives.bound.bytes);
     }
@@ -188,11 +186,17 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
       return a->lives.bound.bytes > b->lives.bound.bytes;
     });
     int64_t top = bound + (base + bound) / kTolerance;
+    bool exact = true;
     for (Transients *program : bySize) {
       pack(*program, base, top);
       top = std::max(top, program->bytes);
       most = std::max(most, base + program->bytes);
+      // A packing that takes no more proves it.
+      program->lives.bound.exact |=
+          program->bytes == program->lives.bound.bytes;
+      exact &= program->lives.bound.exact;
     }
+    exact |= most == base + bound;
     for (Transients &program : transients)
       if (!program.lives.buffers.empty())
         remark::analysis(

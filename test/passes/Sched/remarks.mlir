@@ -7,7 +7,7 @@
 // CHECK-DAG: Fragmentation {{.*}}Category:memory{{.*}}device arena: 1024 bytes, 1024 live at once, 0 lost (0.00 %)
 
 // A bound for which there was no time is told as what it is. Program order has
-// @b and @c one after the other.
+// @b and @c one after the other. What a packing reaches is no less than exact.
 //
 // RUN: ciuic-opt %s --ciuic-sched-order-tasks --ciuic-sched-allocate-buffers=bound-work=0 --remark-format=emitRemark --remarks-filter=.* 2>&1 | FileCheck %s --check-prefix=INEXACT
 // INEXACT-DAG: Allocated {{.*}}program p, device: 256 bytes in 1 buffers over 512 bytes of state, 256 live at once
