@@ -5,6 +5,8 @@
 // it is done: no process ever holds more than a piece of another's states.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/abi/Staging.h"
+#include "runtime/base/StagedBytes.h"
 #include "runtime/job/Job.h"
 #include "runtime/job/StateElements.h"
 
@@ -14,7 +16,7 @@ namespace ciuic::rt {
 namespace {
 
 /// Elements that one request asks for at most.
-constexpr uint64_t mostRequested = uint64_t(1) << 26;
+constexpr uint64_t mostRequested = abi::kSavePieceBytes / sizeof(float);
 
 /// What process 0 tells the others while it collects states.
 struct Request {
@@ -93,6 +95,7 @@ Status Job::serveStates() {
         request.end - request.begin > mostRequested)
       return Status::machine("process 0 asked for what there is not");
     values.resize(request.end - request.begin);
+    StagedBytes counted(values.size() * sizeof(float));
     CIUIC_TRY(
         readLocal(member, state, request.begin, request.end, values.data()));
     CIUIC_TRY(exchangeElements(member, state, request.begin, request.end,

@@ -1,8 +1,10 @@
 //===- JobStates.cpp - States in and out, by name and element -------------===//
 #include "runtime/abi/Sizes.h"
+#include "runtime/abi/Staging.h"
 #include "runtime/base/Convert.h"
 #include "runtime/base/Philox.h"
 #include "runtime/base/Quote.h"
+#include "runtime/base/StagedBytes.h"
 #include "runtime/job/Fingerprint.h"
 #include "runtime/job/Job.h"
 #include "runtime/job/RotaryTable.h"
@@ -15,11 +17,24 @@
 #include <cstring>
 #include <mutex>
 
+#include <tbb/task_arena.h>
+
 namespace ciuic::rt {
 namespace {
 
-/// Elements that are read, converted and stored at a time.
+/// Elements that are converted at a time by one thread.
 constexpr uint64_t pieceElements = uint64_t(1) << 16;
+
+/// Elements that each thread reads, converts and stores at a time, so that all
+/// of them together stay within what is planned: an f32 and its conversion
+/// into at most 8 bytes, and as much as a thread's for zeros.
+uint64_t fillElements() {
+  constexpr uint64_t ofElement = sizeof(float) + sizeof(double);
+  auto threads =
+      static_cast<uint64_t>(tbb::this_task_arena::max_concurrency()) + 1;
+  return std::clamp(abi::kFillStagingBytes / (ofElement * threads),
+                    uint64_t(256), pieceElements);
+}
 
 DType fileType(abi::DType dtype) {
   switch (dtype) {
@@ -64,7 +79,7 @@ private:
 template <typename Fn> Status forPieces(uint64_t count, const Fn &fn) {
   FirstError error;
   parallelChunks(
-      static_cast<int64_t>(count), static_cast<int64_t>(pieceElements),
+      static_cast<int64_t>(count), static_cast<int64_t>(fillElements()),
       [&](int64_t begin, int64_t end) {
         error.add(fn(static_cast<uint64_t>(begin), static_cast<uint64_t>(end)));
       });
@@ -189,6 +204,7 @@ Status Job::writeFloats(const abi::State &state, uint32_t rank, uint64_t first,
   if (state.view.dtype == abi::DType::F32)
     return machine->write(state.view, rank, first, count, values);
   std::vector<std::byte> staged(count * byteSize(state.view.dtype));
+  StagedBytes counted(staged.size());
   CIUIC_TRY(convertElements(DType::F32, values, fileType(state.view.dtype),
                             staged.data(), count));
   return machine->write(state.view, rank, first, count, staged.data());
@@ -200,6 +216,7 @@ Status Job::readFloats(const abi::State &state, uint32_t rank, uint64_t first,
     return machine->read(state.view, rank, first, count, out);
   std::vector<std::byte> staged(std::min(count, pieceElements) *
                                 byteSize(state.view.dtype));
+  StagedBytes counted(staged.size());
   for (uint64_t done = 0; done < count;) {
     uint64_t piece = std::min(count - done, pieceElements);
     CIUIC_TRY(
@@ -218,6 +235,7 @@ Status Job::writeMember(const abi::Member &member,
       elementsOf(member), [&](uint64_t begin, uint64_t end) -> Status {
         uint64_t first = member.offset + begin, last = member.offset + end;
         std::vector<float> values;
+        std::optional<StagedBytes> counted;
         for (const abi::State *state : states)
           for (uint32_t rank = ranks.first; rank < ranks.end(); ++rank) {
             Part part = partOn(*state, rank, first, last);
@@ -226,6 +244,7 @@ Status Job::writeMember(const abi::Member &member,
             // Pieces that are stored elsewhere are not even read.
             if (values.empty()) {
               values.resize(end - begin);
+              counted.emplace(values.size() * sizeof(float));
               CIUIC_TRY(read(begin, end, values.data()));
             }
             CIUIC_TRY(writeFloats(*state, rank, part.at, part.end - part.begin,
@@ -280,6 +299,7 @@ Status Job::initializeState(const abi::State &state, uint64_t seed) {
                if (whole) {
                  std::vector<int32_t> values(
                      end - begin, static_cast<int32_t>(state.init.reals[0]));
+                 StagedBytes counted(values.size() * sizeof(int32_t));
                  return writeToAll(state, begin, end - begin, values.data());
                }
                std::vector<float> values(
@@ -293,6 +313,8 @@ Status Job::initializeState(const abi::State &state, uint64_t seed) {
                      begin, end, values.data()));
                std::vector<std::byte> staged(values.size() *
                                              byteSize(state.view.dtype));
+               StagedBytes counted(values.size() * sizeof(float) +
+                                   staged.size());
                CIUIC_TRY(convertElements(DType::F32, values.data(),
                                          fileType(state.view.dtype),
                                          staged.data(), values.size()));
@@ -309,7 +331,8 @@ Status Job::writeToAll(const abi::State &state, uint64_t first, uint64_t count,
 }
 
 Status Job::initialize(uint64_t seed) {
-  const std::vector<std::byte> zeros(pieceElements * sizeof(double));
+  const std::vector<std::byte> zeros(fillElements() * sizeof(double));
+  StagedBytes counted(zeros.size());
   for (uint32_t i = 0; i < tables->stateCount; ++i) {
     const abi::State &state = tables->states[i];
     if (state.bucket < 0) {

@@ -14,6 +14,9 @@
 #include <limits>
 #include <tuple>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 namespace ciuic::rt {
 
 //===----------------------------------------------------------------------===//
@@ -229,6 +232,20 @@ SafeTensorsReader::bytes(const StoredTensor &tensor) const {
                               tensor.elements * byteSize(tensor.dtype));
 }
 
+/// Pages of a mapped file count as the process's own as long as they are
+/// mapped: what is read once goes, the system keeps it as long as it likes.
+void SafeTensorsReader::release(const StoredTensor &tensor, uint64_t begin,
+                                uint64_t end) const {
+  static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t width = byteSize(tensor.dtype);
+  auto base = reinterpret_cast<uintptr_t>(bytes(tensor).data());
+  uint64_t first = (base + begin * width) / page * page;
+  uint64_t last = (base + end * width) / page * page;
+  // The page in which it ends is left for what follows.
+  if (first < last)
+    (void)madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
+}
+
 Status SafeTensorsReader::read(const StoredTensor &tensor, uint64_t begin,
                                uint64_t end, DType to, void *out) const {
   if (begin > end || end > tensor.elements)
@@ -238,6 +255,7 @@ Status SafeTensorsReader::read(const StoredTensor &tensor, uint64_t begin,
   Status status = convertElements(
       tensor.dtype, bytes(tensor).data() + begin * byteSize(tensor.dtype), to,
       out, end - begin);
+  release(tensor, begin, end);
   return std::move(status).during([&] {
     return fmt::format("reading tensor {} of {}", quote(tensor.name), filePath);
   });

@@ -10,6 +10,7 @@
 #ifndef CIUIC_RUNTIME_WEIGHTS_SAFETENSORS_H
 #define CIUIC_RUNTIME_WEIGHTS_SAFETENSORS_H
 
+#include "runtime/abi/Staging.h"
 #include "runtime/base/DType.h"
 #include "runtime/base/File.h"
 #include "runtime/base/Status.h"
@@ -74,6 +75,7 @@ public:
 
 private:
   explicit SafeTensorsReader(MappedFile file) : file(std::move(file)) {}
+  void release(const StoredTensor &tensor, uint64_t begin, uint64_t end) const;
   Status parse();
 
   MappedFile file;
@@ -131,7 +133,8 @@ struct TensorSource : TensorSpec {
 /// Streams `source` through a buffer of about `pieceBytes` into tensor
 /// `index` of `writer`.
 Status writeFrom(SafeTensorsWriter &writer, size_t index,
-                 const TensorSource &source, uint64_t pieceBytes = 16 << 20);
+                 const TensorSource &source,
+                 uint64_t pieceBytes = abi::kSavePieceBytes);
 
 /// The shard of each tensor, given their sizes: in order, a new shard where
 /// the next tensor would make it larger than `maxShardBytes`.

@@ -2,6 +2,7 @@
 #include "runtime/base/Convert.h"
 #include "runtime/base/Json.h"
 #include "runtime/base/Quote.h"
+#include "runtime/base/StagedBytes.h"
 #include "runtime/weights/SafeTensors.h"
 #include "runtime/weights/SafeTensorsFormat.h"
 
@@ -192,6 +193,7 @@ Status writeFrom(SafeTensorsWriter &writer, size_t index,
   uint64_t piece =
       std::min(elements, std::max<uint64_t>(1, pieceBytes / width));
   std::vector<std::byte> buffer(piece * width);
+  StagedBytes counted(buffer.size() + scratchBytes);
   for (uint64_t begin = 0; begin < elements;) {
     uint64_t end = std::min(elements, begin + piece);
     CIUIC_TRY(source.fill(begin, end, buffer.data()).during([&] {
