@@ -1,6 +1,8 @@
 //===- Checksum.cpp - Has a file changed? ---------------------------------===//
 #include "runtime/base/Checksum.h"
 
+#include "runtime/base/StagedBytes.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -31,6 +33,7 @@ Result<FileChecksum> checksumOf(const std::string &path) {
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(
       XXH3_createState(), XXH3_freeState);
   std::vector<char> buffer(size_t(1) << 20);
+  StagedBytes counted(buffer.size());
   if (!state)
     return fail(ENOMEM);
   XXH3_64bits_reset(state.get());

@@ -2,6 +2,7 @@
 #include "runtime/blas/Gemm.h"
 
 #include "runtime/abi/Sizes.h"
+#include "runtime/abi/Staging.h"
 #include "runtime/base/HeldSignals.h"
 #include "runtime/kernels/host/HostKernels.h"
 #include "runtime/kernels/host/Parallel.h"
@@ -17,18 +18,13 @@
 namespace ciuic::rt {
 namespace {
 
-/// The largest tile. Wide enough that packing is a small share of the work,
-/// small enough that a layer has several for each thread. bf16 multiplies
-/// twice as fast and packs no faster: its tiles are taller where that leaves
-/// enough of them.
-constexpr int64_t mostTileColumns = 512;
-constexpr int64_t enoughTiles = 4;
-
 int64_t mostTileRows(abi::DType dtype, int64_t m, int64_t n) {
-  constexpr int64_t low = 256, tall = 512;
   bool enough =
-      chunkCount(m, tall) * chunkCount(n, mostTileColumns) >= enoughTiles;
-  return dtype == abi::DType::BF16 && hasNativeBf16() && enough ? tall : low;
+      chunkCount(m, gemmTallTileRows) * chunkCount(n, gemmTileColumns) >=
+      gemmEnoughTiles;
+  return dtype == abi::DType::BF16 && hasNativeBf16() && enough
+             ? gemmTallTileRows
+             : gemmTileRows;
 }
 
 /// Debian's oneDNN is threaded by OpenMP, whose number of threads each thread
@@ -55,14 +51,6 @@ const dnnl::engine &engine() {
 dnnl::memory::data_type typeOf(abi::DType dtype) {
   return dtype == abi::DType::F32 ? dnnl::memory::data_type::f32
                                   : dnnl::memory::data_type::bf16;
-}
-
-/// Tiles of about equal size along one side, at most `most` and multiples of
-/// 16 but for the last.
-int64_t tileSize(int64_t extent, int64_t most) {
-  int64_t tiles = std::max<int64_t>(1, chunkCount(extent, most));
-  int64_t even = chunkCount(extent, tiles);
-  return std::min(extent, (even + 15) / 16 * 16);
 }
 
 } // namespace
@@ -105,6 +93,10 @@ public:
                                                engine());
     primitive = dnnl::matmul(primitiveDesc);
     dnnl::memory::desc scratch = primitiveDesc.scratchpad_desc();
+    // No more than the packed product needs, which is what plans count with.
+    if (scratch.get_size() >
+        4 * static_cast<uint64_t>(gemmScratchFloats(key.m, key.n)))
+      throw dnnl::error(dnnl_unimplemented, "needs too much scratch");
     workspace.reserve(scratch.get_size());
     for (int i = 0; i < threads; ++i) {
       calls.emplace_back(new Call{dnnl::stream(engine()), {}});
@@ -223,8 +215,8 @@ public:
       CIUIC_TRY(expectFloats("bias", tbias, 1, n));
       bias = {tbias.data, tbias.dtype, 0, 1};
     }
-    tileRows = tileSize(m, mostTileRows(a.dtype, m, n));
-    tileColumns = tileSize(n, mostTileColumns);
+    tileRows = gemmTileSize(m, mostTileRows(a.dtype, m, n));
+    tileColumns = gemmTileSize(n, gemmTileColumns);
     workspace = args.workspace;
     return choose(*args.gemms);
   }
@@ -269,8 +261,7 @@ private:
       }
     if (packed)
       workspace->reserve(
-          static_cast<uint64_t>(gemmScratchFloats(tileRows, tileColumns, k)) *
-          4);
+          static_cast<uint64_t>(gemmScratchFloats(tileRows, tileColumns)) * 4);
     return {};
   }
 
@@ -337,7 +328,7 @@ Result<OperationPtr> makeGemm(const TaskArguments &arguments) {
 }
 
 double measureGemmPeak(abi::DType dtype, int threads) {
-  constexpr int64_t size = 1024;
+  constexpr int64_t size = abi::kMeasuredProduct;
   tbb::task_arena arena(threads);
   Workspace workspace;
   GemmCache cache(threads);

@@ -26,13 +26,11 @@ namespace {
 constexpr uint64_t pieceElements = uint64_t(1) << 16;
 
 /// Elements that each thread reads, converts and stores at a time, so that all
-/// of them together stay within what is planned: an f32 and its conversion
-/// into at most 8 bytes, and as much as a thread's for zeros.
+/// of them together stay within what is planned, with as much for zeros.
 uint64_t fillElements() {
-  constexpr uint64_t ofElement = sizeof(float) + sizeof(double);
   auto threads =
       static_cast<uint64_t>(tbb::this_task_arena::max_concurrency()) + 1;
-  return std::clamp(abi::kFillStagingBytes / (ofElement * threads),
+  return std::clamp(abi::kFillStagingBytes / (abi::kFillElementBytes * threads),
                     uint64_t(256), pieceElements);
 }
 

@@ -129,7 +129,8 @@ Status ProgressLog::memory(const MemoryRecord &record) {
   return write("{" + printMemory(record) + "}");
 }
 
-Status ProgressLog::totals(const MemoryRecord &record, const Machine &machine) {
+Status ProgressLog::totals(const MemoryRecord &record, const Machine &machine,
+                           const PhasePeaks &peaks) {
   static constexpr std::pair<const char *, abi::TaskKind> kinds[] = {
       {"all_gather", abi::TaskKind::AllGather},
       {"reduce_scatter", abi::TaskKind::ReduceScatter},
@@ -141,7 +142,16 @@ Status ProgressLog::totals(const MemoryRecord &record, const Machine &machine) {
   for (const auto &[name, kind] : kinds)
     counts += fmt::format("{}\"{}\":{}", counts.empty() ? "" : ",", name,
                           machine.executed(kind));
-  return write("{" + printMemory(record) + ",\"executed\":{" + counts + "}}");
+  std::string phases;
+  for (size_t i = 0; i < peaks.size(); ++i)
+    // Of a part that there was not there is nothing.
+    if (peaks[i].staged || peaks[i].resident)
+      phases +=
+          fmt::format("{}\"{}\":{{\"staged_bytes\":{},\"resident_bytes\":{}}}",
+                      phases.empty() ? "" : ",", name(static_cast<RunPhase>(i)),
+                      peaks[i].staged, peaks[i].resident);
+  return write("{" + printMemory(record) + ",\"executed\":{" + counts +
+               "},\"phases\":{" + phases + "}}");
 }
 
 void ProgressLog::breakdown(const TimeTable &seconds, uint64_t steps) {

@@ -4,6 +4,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/device/host/HostArena.h"
+#include "runtime/job/PhaseMemory.h"
 #include "runtime/task/Machine.h"
 
 #include <cstdint>
@@ -59,8 +60,9 @@ public:
 
   /// A record after the last step: the memory then, and how many collectives,
   /// copies and updates have run on the ranks of this process (a collective
-  /// counts once).
-  Status totals(const MemoryRecord &record, const Machine &machine);
+  /// counts once), and what each part of the run held.
+  Status totals(const MemoryRecord &record, const Machine &machine,
+                const PhasePeaks &peaks);
 
   /// Milliseconds of one step by kind of work.
   void breakdown(const TimeTable &seconds, uint64_t steps);

@@ -5,6 +5,7 @@
 #include "runtime/base/Quote.h"
 #include "runtime/job/Fingerprint.h"
 #include "runtime/job/Job.h"
+#include "runtime/job/PhaseMemory.h"
 #include "runtime/job/Profile.h"
 #include "runtime/job/ProgressLog.h"
 #include "runtime/weights/HuggingFace.h"
@@ -113,6 +114,7 @@ private:
   const TrainOptions &options;
   const std::unique_ptr<ProcessGroup> alone;
   ProcessGroup &group;
+  PhaseMemory memory;
   std::unique_ptr<Job> job;
   std::optional<TokenDataset> dataset;
   std::optional<BatchLoader> loader, validation;
@@ -206,6 +208,7 @@ Status Trainer::open() {
 Status Trainer::begin() {
   CIUIC_TRY(job->initialize(options.seed));
   if (!options.resume.empty()) {
+    memory.end(RunPhase::Start);
     CIUIC_TRY_ASSIGN(CheckpointReader reader,
                      CheckpointReader::open(options.resume));
     CIUIC_TRY(job->resume(reader).during(
@@ -228,6 +231,7 @@ Status Trainer::begin() {
     savedAt = done;
     log->note(
         fmt::format("resumed after step {} from {}", done, reader.folder()));
+    memory.end(RunPhase::Resume);
   } else if (!options.weights.empty()) {
     CIUIC_TRY(job->loadWeights(options.weights));
   }
@@ -242,6 +246,7 @@ Status Trainer::begin() {
   if (done >= steps)
     log->note(
         fmt::format("nothing to train: {} of {} steps are done", done, steps));
+  memory.end(RunPhase::Start);
   // From the first record on, to the end: what was trained is saved.
   guard.emplace();
   return log->memory(memoryRecord());
@@ -347,6 +352,7 @@ Status Trainer::tell(double seconds) {
 }
 
 Status Trainer::save() {
+  memory.end(RunPhase::Step);
   RunState state;
   state.step = done;
   state.skippedSteps = skipped;
@@ -364,6 +370,7 @@ Status Trainer::save() {
     log->note("saved " + folder);
     return {};
   }));
+  memory.end(RunPhase::Checkpoint);
   savedAt = done;
   return {};
 }
@@ -427,10 +434,12 @@ Status Trainer::finish() {
     }));
   // What was trained is safe now.
   CIUIC_TRY(std::move(logFailure));
+  memory.end(RunPhase::Step);
   if (!options.exportFolder.empty()) {
     CIUIC_TRY(job->exportFolder(options.exportFolder, configJson,
                                 options.exportDType, options.exportShardBytes));
     log->note("exported " + options.exportFolder);
+    memory.end(RunPhase::Export);
   }
   if (!options.profile.empty() && isFirst())
     CIUIC_TRY(writeOutputFile(
@@ -438,7 +447,8 @@ Status Trainer::finish() {
         printProfile(job->bundle(), job->devices().taskTimes())));
   result.steps = done;
   result.skipped = skipped;
-  return log->totals(memoryRecord(), job->devices());
+  CIUIC_TRY(memory.share(group));
+  return log->totals(memoryRecord(), job->devices(), memory.peaks());
 }
 
 } // namespace

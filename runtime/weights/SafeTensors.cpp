@@ -234,14 +234,20 @@ SafeTensorsReader::bytes(const StoredTensor &tensor) const {
 
 /// Pages of a mapped file count as the process's own as long as they are
 /// mapped: what is read once goes, the system keeps it as long as it likes.
+/// Whoever reads next to it gets its pages back from there.
 void SafeTensorsReader::release(const StoredTensor &tensor, uint64_t begin,
                                 uint64_t end) const {
+  // Linux maps up to so many aligned bytes around the one that is missing.
+  constexpr uint64_t around = uint64_t(64) << 10;
   static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::span<const std::byte> all = file.bytes();
+  auto start = reinterpret_cast<uintptr_t>(all.data());
   uint64_t width = byteSize(tensor.dtype);
   auto base = reinterpret_cast<uintptr_t>(bytes(tensor).data());
-  uint64_t first = (base + begin * width) / page * page;
-  uint64_t last = (base + end * width) / page * page;
-  // The page in which it ends is left for what follows.
+  uint64_t first = (base + begin * width) / around * around;
+  uint64_t last = (base + end * width + around - 1) / around * around;
+  first = std::max<uint64_t>(first, start);
+  last = std::min(last, (start + all.size() + page - 1) / page * page);
   if (first < last)
     (void)madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
 }

@@ -2,6 +2,7 @@
 #include "runtime/comm/remote/RemoteCollectives.h"
 
 #include "runtime/abi/Sizes.h"
+#include "runtime/abi/Staging.h"
 #include "runtime/comm/local/LocalCollectives.h"
 #include "runtime/kernels/host/Parallel.h"
 
@@ -25,8 +26,6 @@ Status RemoteWorld::commit() {
 
 namespace {
 
-/// About as many bytes are packed for one exchange.
-constexpr int64_t stagedBytes = int64_t(16) << 20;
 /// Elements that one thread adds at a time.
 constexpr int64_t grain = int64_t(1) << 14;
 
@@ -138,8 +137,8 @@ public:
     // Of the same size in all processes, for the one with most ranks.
     int64_t perElement =
         width * world.ranks * (scatter ? 2 * int64_t{world.mostLocal} : 1);
-    piece =
-        std::clamp(stagedBytes / perElement, int64_t(256), int64_t(1) << 16);
+    piece = std::clamp(abi::kExchangeBytes / perElement, abi::kLeastExchanged,
+                       int64_t(1) << 16);
     piece = std::min(piece, std::max<int64_t>(elements, 1));
     world.reserve(static_cast<uint64_t>(piece * perElement));
   }

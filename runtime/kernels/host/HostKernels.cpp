@@ -46,28 +46,4 @@ const HostKernels &hostKernels() {
   return best;
 }
 
-namespace {
-int64_t roundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-constexpr int64_t mostKeys = 96;
-} // namespace
-
-int64_t attentionForwardScratch(int64_t dim) {
-  int64_t width = roundUp(dim, 16);
-  return width * (3 * attentionQueryRows + 2 * mostKeys) +
-         mostKeys * attentionQueryRows;
-}
-
-int64_t attentionBackwardScratch(int64_t seq, int64_t dim) {
-  int64_t width = roundUp(dim, 16);
-  int64_t padded = roundUp(seq, attentionQueryRows);
-  return 9 * padded * width + 2 * mostKeys * attentionQueryRows + 2 * padded;
-}
-
-int64_t gemmScratchFloats(int64_t m, int64_t n, int64_t k) {
-  (void)k;
-  constexpr int64_t depth = 256;
-  int64_t width = roundUp(n, 32);
-  return m * width + roundUp(m, 12) * depth + (width + 32) * depth;
-}
-
 } // namespace ciuic::rt

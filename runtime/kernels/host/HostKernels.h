@@ -13,6 +13,7 @@
 #define CIUIC_RUNTIME_KERNELS_HOST_HOSTKERNELS_H
 
 #include "runtime/abi/Program.h"
+#include "runtime/kernels/host/Scratch.h"
 
 #include <cstdint>
 
@@ -136,14 +137,6 @@ const char *processorIsa();
 
 /// Whether code built for `isa` runs on this processor.
 bool processorRuns(const char *isa);
-
-/// Floats of scratch that the functions above need.
-int64_t attentionForwardScratch(int64_t dim);
-int64_t attentionBackwardScratch(int64_t seq, int64_t dim);
-int64_t gemmScratchFloats(int64_t m, int64_t n, int64_t k);
-
-/// Query rows of one call of attentionForward.
-inline constexpr int64_t attentionQueryRows = 64;
 
 } // namespace ciuic::rt
 

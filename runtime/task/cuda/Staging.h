@@ -9,6 +9,7 @@
 #ifndef CIUIC_RUNTIME_TASK_CUDA_STAGING_H
 #define CIUIC_RUNTIME_TASK_CUDA_STAGING_H
 
+#include "runtime/abi/Staging.h"
 #include "runtime/device/cuda/CudaArena.h"
 #include "runtime/device/cuda/CudaStream.h"
 #include "runtime/task/cuda/MachineState.h"
@@ -30,8 +31,8 @@ struct StagingPiece {
 
 class Staging {
 public:
-  static constexpr uint64_t pieceBytes = uint64_t(1) << 20;
-  static constexpr uint32_t piecesPerRank = 8;
+  static constexpr uint64_t pieceBytes = abi::kPinnedPieceBytes;
+  static constexpr uint32_t piecesPerRank = abi::kPinnedPieces;
 
   static Result<Staging> allocate(std::span<const CudaDevice> devices,
                                   uint32_t localRanks);

@@ -34,7 +34,7 @@ TEST(IsaBuildsTest, GemmAgrees) {
       bias.random(3);
       one.random(4);
       two.random(4);
-      auto memory = scratch(gemmScratchFloats(61, 101, 300));
+      auto memory = scratch(gemmScratchFloats(61, 101));
       GemmBlock block;
       block.m = 61;
       block.n = 101;

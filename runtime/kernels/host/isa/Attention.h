@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 inline constexpr int64_t queryBlock = attentionQueryRows;
-inline constexpr int64_t keyBlock = 96;
+inline constexpr int64_t keyBlock = attentionMostKeys;
 
 CIUIC_INLINE int64_t roundUp(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
