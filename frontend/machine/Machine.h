@@ -18,9 +18,11 @@
 
 namespace ciuic::machine {
 
-enum class Where { Device, Host };
+enum class Where { Device, Host, Process, Thread };
 
-/// Memory that the job cannot have: of each device, or of the host.
+/// Memory that the job cannot have: of each device, or of the host. What each
+/// process of a job takes of the host, and each of its threads, comes on top
+/// of what is planned.
 struct Reserve {
   std::string name;
   Where where = Where::Device;
@@ -75,6 +77,10 @@ rt::Result<Machine>
 measureHost(const std::string &root = "",
             const std::string &gpuLibrary = "libnvidia-ml.so.1",
             const std::string &diskFolder = ".");
+
+/// What a process of a job takes of the host besides what is planned, where
+/// no machine says it: measured on CPUs.
+std::vector<Reserve> usualProcess();
 
 /// For people, a line a fact.
 std::string printMachine(const Machine &machine);

@@ -78,6 +78,9 @@ static void takeGpus(Machine &machine, const std::vector<Gpu> &gpus) {
   if (gpus.empty())
     return;
   machine.shared = false;
+  std::erase_if(machine.reserve, [](const Reserve &entry) {
+    return entry.where == Where::Process || entry.where == Where::Thread;
+  });
   machine.devices = static_cast<int64_t>(gpus.size());
   machine.deviceKind = gpus.front().name;
   machine.deviceMemory = gpus.front().bytes;
@@ -94,6 +97,8 @@ static void takeGpus(Machine &machine, const std::vector<Gpu> &gpus) {
     for (const Reserve &entry : known->reserve)
       if (entry.where == Where::Device)
         reserve.push_back(entry);
+      else if (entry.where != Where::Host)
+        machine.reserve.push_back(entry);
   // A device that others fill has nothing for a job; it is told as that.
   int64_t left = machine.deviceMemory - 1;
   for (Reserve &entry : reserve) {
@@ -139,6 +144,8 @@ rt::Result<Machine> machine::measureHost(const std::string &root,
   if (used > 0)
     machine.reserve.push_back({"in use", Where::Host, used,
                                "MemTotal less MemAvailable of /proc/meminfo"});
+  for (Reserve &entry : usualProcess())
+    machine.reserve.push_back(std::move(entry));
   std::string disk = existingFolder(diskFolder);
   machine.disk = measureDisk(disk);
   machine.diskSpace = freeSpace(disk);

@@ -54,6 +54,12 @@ std::string ciuic::machine::printMachine(const Machine &machine) {
                  machine.shared ? ", which the devices share" : "");
   printReserve(out, machine, Where::Host, machine.hostMemory,
                machine.hostLimit());
+  for (const Reserve &entry : machine.reserve)
+    if (entry.where == Where::Process || entry.where == Where::Thread)
+      fmt::format_to(out, "    of it {} for {} of each {}: {}\n",
+                     scaled(static_cast<double>(entry.bytes), "B"), entry.name,
+                     entry.where == Where::Process ? "process" : "thread",
+                     entry.source);
   printRate(out, "f32 of a device", machine.f32Rate, "FLOP/s");
   printRate(out, "16 bits of a device", machine.f16Rate, "FLOP/s");
   printRate(out, "memory of a device", machine.deviceBandwidth, "B/s");

@@ -158,7 +158,7 @@ LogicalResult Writer::printAll() {
     llvm::raw_string_ostream(text) << llvm::formatv("{0:2}\n", value);
     return text;
   };
-  add("plan/memory.json", pretty(memoryPlan(module)));
+  add("plan/memory.json", pretty(memoryPlan(module, options.facts.process)));
   add("plan/schedule.json", pretty(schedulePlan(module)));
   json::Object manifest = std::move(options.manifest);
   manifest["format"] = 1;

@@ -152,7 +152,23 @@ static void addState(json::Object &row, BufferOp buffer, SymbolTable &symbols) {
   row["element_bytes"] = elementBytes(state.getTensorType());
 }
 
-json::Value codegen::memoryPlan(ModuleOp module) {
+/// What a process holds beside its arenas in each part of a run.
+static json::Object printPhases(ModuleOp module, const ProcessFacts &process) {
+  json::Object phases;
+  for (const HostPhase &phase : findHostPhases(module, process)) {
+    json::Array parts;
+    for (const HostPart &part : phase.parts)
+      if (part.bytes > 0)
+        parts.push_back(json::Object{{"name", part.name},
+                                     {"bytes", part.bytes},
+                                     {"source", part.source}});
+    phases[phase.name] =
+        json::Object{{"bytes", phase.bytes()}, {"parts", std::move(parts)}};
+  }
+  return phases;
+}
+
+json::Value codegen::memoryPlan(ModuleOp module, const ProcessFacts &process) {
   constexpr ArrayRef<Arena> arenas(kAllArenas);
   SymbolTable symbols(module);
   llvm::DenseMap<StringAttr, Lifetime> lives;
@@ -225,6 +241,9 @@ json::Value codegen::memoryPlan(ModuleOp module) {
       {"live_bound_exact", std::move(exact)},
       {"fragmentation", std::move(fragmentation)},
       {"peaks", std::move(peaks)},
+      {"processes", process.processes},
+      {"threads_a_process", process.threads},
+      {"phases", printPhases(module, process)},
       {"buckets", printBuckets(module)},
       {"parameters", printParameters(module)},
       {"buffers", std::move(buffers)}};

@@ -3,6 +3,7 @@
 #define CIUIC_PASSES_CODEGEN_PLANPRINTER_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/Analysis/HostPhases.h"
 #include "llvm/Support/JSON.h"
 
 namespace ciuic::codegen {
@@ -10,7 +11,9 @@ namespace ciuic::codegen {
 /// `plan/memory.json`: arenas in bytes, and each buffer with its bytes,
 /// offset, what it holds and, if it belongs to a program, its first and last
 /// task there and the program's peak: the task, the bytes and the holders.
-llvm::json::Value memoryPlan(mlir::ModuleOp module);
+/// `phases` is what a process that is run so holds beside its arenas.
+llvm::json::Value memoryPlan(mlir::ModuleOp module,
+                             const sched::ProcessFacts &process);
 
 /// `plan/schedule.json`: each program's tasks with kind, stream, waits, and
 /// when each starts and ends, in microseconds from its program's start, on a

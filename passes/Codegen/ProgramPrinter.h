@@ -4,6 +4,7 @@
 
 #include "dialect/Sched/Sched.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/Analysis/HostPhases.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace ciuic::codegen {
@@ -16,6 +17,7 @@ struct JobFacts {
   std::string nvmePath;        ///< Folder for states in files; may be empty.
   int64_t diskBlock = 1 << 20; ///< Bytes of one request.
   int64_t diskDepth = 8;       ///< Requests under way at once.
+  sched::ProcessFacts process; ///< How its plan says that it is run.
 };
 
 /// What the tasks of an allocated module say of its inputs.

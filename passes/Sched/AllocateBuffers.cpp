@@ -2,6 +2,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
+#include "passes/Analysis/HostPhases.h"
 #include "passes/Sched/PackBuffers.h"
 #include "passes/Sched/Passes.h"
 #include "passes/Sched/ProgramLives.h"
@@ -17,6 +18,9 @@ using namespace mlir;
 
 /// One part of this many above the least possible will do.
 static constexpr int64_t kTolerance = 500;
+
+/// Bytes that an arena holds at most.
+static constexpr int64_t kMostTotal = int64_t(1) << 60;
 
 /// "12.3 MB" for people.
 static std::string inUnits(int64_t bytes) {
@@ -82,6 +86,14 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     for (ProgramOp program : programs)
       orders.emplace_back(program, /*withEvents=*/true);
     int64_t shared = 0; // Bytes of both arenas of all ranks.
+    std::vector<HostPhase> phases;
+    if (wholeHost && (hostLimit > 0 || sharedLimit > 0))
+      phases = findHostPhases(module, processFacts());
+    const HostPhase *phase = phases.empty() ? nullptr : &highestPhase(phases);
+    int64_t beside = 0; // Bytes of all processes that are not in arenas.
+    if (phase &&
+        llvm::MulOverflow(phase->bytes(), processes.getValue(), beside))
+      beside = kMostTotal;
     SmallVector<Transients> ofDevice;
     for (Arena arena : kAllArenas) {
       if (failed(checkTotal(module, arena)))
@@ -98,13 +110,15 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
       int64_t total = bytes;
       if (!device && llvm::MulOverflow(bytes, ranks, total))
         total = INT64_MAX;
+      if (arena == Arena::Host && llvm::AddOverflow(total, beside, total))
+        total = INT64_MAX;
       int64_t limit = device ? deviceLimit : file ? nvmeLimit : hostLimit;
       if (limit > 0 && total > limit) {
         refuse(module, arena, total, limit,
                device ? "on each device"
                : file ? "of NVMe"
                       : "of host memory",
-               transients);
+               transients, arena == Arena::Host ? phase : nullptr);
         return signalPassFailure();
       }
       if (file)
@@ -114,11 +128,13 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
           llvm::AddOverflow(total, shared, others))
         others = INT64_MAX;
       shared = others;
+      if (device && llvm::AddOverflow(shared, beside, shared))
+        shared = INT64_MAX;
       if (sharedLimit > 0 && shared > sharedLimit) {
         std::string what = "of memory for all " + std::to_string(ranks) +
                            " ranks, devices and host together,";
         refuse(module, std::nullopt, shared, sharedLimit, what,
-               device ? transients : ofDevice);
+               device ? transients : ofDevice, phase);
         return signalPassFailure();
       }
       if (device)
@@ -136,19 +152,25 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
   /// What is said before bytes that may be too few.
   static StringRef atLeast(bool exact) { return exact ? "" : "at least "; }
 
+  ProcessFacts processFacts() {
+    return {processes,
+            threads,
+            {{"libraries and start-up", "the machine", processBytes, false},
+             {"stacks and packed matrices", "the machine", threadBytes, true}}};
+  }
+
   static void place(BufferOp buffer, int64_t offset) {
     buffer.setAtAttr(Builder(buffer.getContext()).getI64IntegerAttr(offset));
   }
 
   /// Sums of bytes are not checked for overflow after this.
   static LogicalResult checkTotal(ModuleOp module, Arena arena) {
-    constexpr int64_t most = int64_t(1) << 60;
     int64_t total = 0;
     for (auto buffer : module.getOps<BufferOp>()) {
       if (buffer.getArena() != arena)
         continue;
       total += storedBytes(buffer);
-      if (total > most)
+      if (total > kMostTotal)
         return module.emitError()
                << "the buffers of the " << stringifyArena(arena)
                << " arena hold more than 2^60 bytes";
@@ -260,10 +282,11 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
   }
 
   /// Says by how much the job is too large, and who holds most at the peak.
-  /// Without an arena those of both are meant.
-  static void refuse(ModuleOp module, std::optional<Arena> arena, int64_t needs,
-                     int64_t has, StringRef what,
-                     ArrayRef<Transients> transients) {
+  /// Without an arena those of both are meant; with a phase what processes hold
+  /// in it counts too.
+  void refuse(ModuleOp module, std::optional<Arena> arena, int64_t needs,
+              int64_t has, StringRef what, ArrayRef<Transients> transients,
+              const HostPhase *phase) {
     const Transients *largest = nullptr;
     for (const Transients &program : transients)
       if (!largest || program.bytes > largest->bytes)
@@ -283,7 +306,9 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     }
     InFlightDiagnostic diag = module.emitError() << "does not fit: needs "
                                                  << needsText << " " << what;
-    if (at)
+    if (phase)
+      diag << " at " << phase->name;
+    else if (at)
       diag << " at " << placeOf(at);
     diag << ", has " << hasText;
     Diagnostic &exact = diag.attachNote(module.getLoc());
@@ -291,6 +316,8 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     if (at)
       exact << "; most at the task \"" << at.getName() << "\" of "
             << cast<ProgramOp>(at->getParentOp()).getSymName();
+    if (phase)
+      tellParts(module, diag, *phase);
 
     // States are held all the time; the rest at the peak.
     for (auto buffer : module.getOps<BufferOp>())
@@ -303,6 +330,20 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
           << inUnits(buffer.getBytes()) << " for " << labelOf(buffer)
           << (buffer.getState() ? ", all the time" : "")
           << (arena == Arena::Device ? "" : ", for each rank");
+  }
+
+  /// What a process holds beside its arenas.
+  void tellParts(ModuleOp module, InFlightDiagnostic &diag,
+                 const HostPhase &phase) {
+    Diagnostic &sum = diag.attachNote(module.getLoc());
+    sum << phase.bytes() << " bytes of them beside the arenas";
+    if (processes > 1)
+      sum << " of each of " << processes << " processes";
+    sum << ":";
+    for (const HostPart &part : phase.parts)
+      if (part.bytes > 0)
+        sum << " " << inUnits(part.bytes) << " for " << part.name
+            << (&part == &phase.parts.back() ? "" : ",");
   }
 };
 } // namespace

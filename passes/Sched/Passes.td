@@ -137,6 +137,11 @@ def AllocateBuffersPass
     `sched.arena.device`, `sched.arena.host` and, where states lie in files,
     `sched.arena.nvme`, in bytes.
 
+    With `whole-host` the limits of the host and of shared memory are all that
+    a machine has, and not for arenas alone: what the processes hold besides
+    them when a run starts, makes steps, saves, resumes or exports, whichever
+    is most (passes/Analysis/HostPhases.h), must fit too.
+
     Requires: ordered tasks. Ensures: every buffer has an offset; an arena
     above its limit is refused with the largest holders at its peak.
   }];
@@ -152,6 +157,16 @@ def AllocateBuffersPass
            "memory of their own; 0: no limit.">,
     Option<"boundWork", "bound-work", "int64_t", /*default=*/"kBoundWork",
            "Comparisons that finding the least bytes may take.">,
+    Option<"wholeHost", "whole-host", "bool", /*default=*/"false",
+           "What processes hold beside their arenas counts too.">,
+    Option<"processes", "processes", "int64_t", /*default=*/"1",
+           "Processes of a run.">,
+    Option<"threads", "threads", "int64_t", /*default=*/"1",
+           "Threads of each.">,
+    Option<"processBytes", "process-bytes", "int64_t", /*default=*/"0",
+           "Bytes that each process takes whatever it runs.">,
+    Option<"threadBytes", "thread-bytes", "int64_t", /*default=*/"0",
+           "And each of its threads.">,
   ];
 }
 

@@ -148,8 +148,13 @@ void addCompile(CLI::App &app, Settings &s, bool required) {
                  "Memory of each device for the job, such as 40GB; default the "
                  "machine's, or no limit");
   app.add_option("--host-memory", s.hostMemory,
-                 "Memory of the host for the job, such as 512GB; default the "
-                 "machine's, or no limit");
+                 "Memory of the host for the job's arenas, such as 512GB; "
+                 "default the machine's for all that its processes hold, or no "
+                 "limit");
+  app.add_option("--processes", c.processes,
+                 "Processes that the job will be run with on the host; each "
+                 "takes memory of the machine beside its arenas; default 1")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
   app.add_flag("--fit", c.fit,
                "Choose what makes the job fit, of all that neither the "
                "command line nor the file says: what costs no time first");
@@ -248,8 +253,10 @@ int takeMachine(Settings &s) {
     c.sharedMemory = machine->hostLimit();
   if (s.deviceMemory.empty())
     c.deviceMemory = machine->deviceLimit();
-  if (s.hostMemory.empty())
+  if (s.hostMemory.empty()) {
     c.hostMemory = machine->hostLimit();
+    c.wholeHost = true;
+  }
   // The host's is that of the folder at hand, unless files go elsewhere.
   bool isHost = s.machine == "host";
   if (s.nvmeSpace.empty() && (!isHost || c.overrides.nvmePath))

@@ -33,10 +33,14 @@ struct CompileOptions {
   int64_t nvmeBuffer = 16 << 20; ///< Of a state in a file, updated at once.
   int64_t sharedMemory = 0;      ///< Bytes of all ranks' arenas; 0: no limit.
   std::optional<machine::Machine> machine; ///< That the limits come from.
-  int64_t prefetch = 1;                    ///< Buckets gathered ahead.
-  std::string target = "cpu";              ///< Or "cuda".
-  std::string architectures; ///< For CUDA, "sm_80,sm_90a"; empty: sm_80.
-  bool build = true;         ///< Compile the library of the bundle.
+  /// The limits of host and shared memory are the machine's: for all that
+  /// processes hold, and not for arenas alone.
+  bool wholeHost = false;
+  int64_t processes = 1;      ///< That a run will have on the host.
+  int64_t prefetch = 1;       ///< Buckets gathered ahead.
+  std::string target = "cpu"; ///< Or "cuda".
+  std::string architectures;  ///< For CUDA, "sm_80,sm_90a"; empty: sm_80.
+  bool build = true;          ///< Compile the library of the bundle.
   std::vector<std::string> noDecay;
   std::string remarks; ///< Categories to print, a regular expression.
   /// Options given on the command line: what --fit may not choose.

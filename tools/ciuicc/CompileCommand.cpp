@@ -370,6 +370,11 @@ int Compilation::readModel() {
     if (failed(model::verifyImported(*module)))
       return 1;
   }
+  if (int64_t ranks = settings.job.batch.worldSize; options.processes > ranks)
+    return fail("--processes " + std::to_string(options.processes) +
+                ": the job has " + std::to_string(ranks) +
+                (ranks == 1 ? " device" : " devices") +
+                ", expected at most one process for each");
   for (auto state : module->getOps<train::StateOp>())
     if (state.getRole() == train::Role::Parameter && !state.getOf())
       parameters += state.getTensorType().getNumElements();
@@ -419,6 +424,7 @@ int Compilation::emit() {
   bundle.facts.nvmePath = zero.offloadOptimizer.nvmePath;
   bundle.facts.diskBlock = zero.disk.blockSize;
   bundle.facts.diskDepth = zero.disk.queueDepth;
+  bundle.facts.process = processFactsOf(options);
   bundle.build = options.build;
   bundle.extra = std::move(ir);
   bundle.extra.push_back({"plan/config.txt", printResolved(settings)});
@@ -452,15 +458,27 @@ void Compilation::remarkDecisions() {
           << decision.text;
 }
 
+static const char *reservedWhere(machine::Where where) {
+  switch (where) {
+  case machine::Where::Device:
+    return " of each device";
+  case machine::Where::Host:
+    return " of the host";
+  case machine::Where::Process:
+    return " of the host for each process,";
+  case machine::Where::Thread:
+    return " of the host for each thread of a process,";
+  }
+  return "";
+}
+
 /// Of the machine's memory, what the job cannot have, and for whom it is.
 void Compilation::sayWhatIsReserved() {
   if (!options.machine)
     return;
   for (const machine::Reserve &entry : options.machine->reserve)
     llvm::errs() << "ciuicc: note: machine " << options.machine->name << ": "
-                 << inUnits(entry.bytes, "B")
-                 << (entry.where == machine::Where::Host ? " of the host"
-                                                         : " of each device")
+                 << inUnits(entry.bytes, "B") << reservedWhere(entry.where)
                  << " for " << entry.name << "\n";
 }
 
@@ -481,7 +499,9 @@ void Compilation::sayWhatWasMade() {
   };
   llvm::outs() << memory(arena(sched::kDeviceArena), options.deviceMemory)
                << (ranks == 1 ? ", host " : " each, host ")
-               << memory(arena(sched::kHostArena) * ranks, options.hostMemory);
+               << memory(arena(sched::kHostArena) * ranks +
+                             besideArenas(*module, options),
+                         options.hostMemory);
   if (int64_t files = arena(sched::kNvmeArena))
     llvm::outs() << ", files " << memory(files * ranks, options.nvmeSpace);
   llvm::outs() << "\n";

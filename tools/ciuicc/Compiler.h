@@ -3,6 +3,7 @@
 #define CIUIC_TOOLS_CIUICC_COMPILER_H
 
 #include "frontend/model/ModelConfig.h"
+#include "passes/Analysis/HostPhases.h"
 #include "passes/Codegen/BundleWriter.h"
 #include "passes/Pipelines/Phases.h"
 #include "tools/ciuicc/Commands.h"
@@ -12,6 +13,13 @@ namespace ciuic::tool {
 /// The passes' options for a resolved job.
 PhaseOptions phaseOptions(const config::JobSettings &job,
                           const CompileOptions &options);
+
+/// How the job is run, as its machine says.
+sched::ProcessFacts processFactsOf(const CompileOptions &options);
+
+/// What all processes of a job hold beside their arenas at most, if the
+/// limits of `options` are for that too; else 0.
+int64_t besideArenas(mlir::ModuleOp module, const CompileOptions &options);
 
 /// Tokens a sequence.
 int64_t sequenceOf(const CompileOptions &options,

@@ -3,6 +3,8 @@
 #include "tools/ciuicc/MachineRates.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <thread>
+
 using namespace ciuic;
 using namespace ciuic::tool;
 
@@ -75,6 +77,30 @@ std::string tool::architecturesOf(const CompileOptions &options) {
   return options.architectures.empty() ? "sm_80" : options.architectures;
 }
 
+sched::ProcessFacts tool::processFactsOf(const CompileOptions &options) {
+  sched::ProcessFacts facts;
+  facts.processes = options.processes;
+  facts.threads = options.machine
+                      ? options.machine->cores
+                      : std::max(1u, std::thread::hardware_concurrency());
+  // A machine that says nothing of processes counts nothing for them.
+  for (const machine::Reserve &entry :
+       options.machine ? options.machine->reserve : machine::usualProcess())
+    if (entry.where == machine::Where::Process ||
+        entry.where == machine::Where::Thread)
+      facts.reserve.push_back({entry.name, entry.source, entry.bytes,
+                               entry.where == machine::Where::Thread});
+  return facts;
+}
+
+int64_t tool::besideArenas(mlir::ModuleOp module,
+                           const CompileOptions &options) {
+  if (!options.wholeHost)
+    return 0;
+  auto phases = sched::findHostPhases(module, processFactsOf(options));
+  return sched::highestPhase(phases).bytes() * options.processes;
+}
+
 PhaseOptions tool::phaseOptions(const config::JobSettings &job,
                                 const CompileOptions &options) {
   PhaseOptions phases;
@@ -129,5 +155,12 @@ PhaseOptions tool::phaseOptions(const config::JobSettings &job,
   phases.allocate.hostLimit = options.hostMemory;
   phases.allocate.nvmeLimit = options.nvmeSpace;
   phases.allocate.sharedLimit = options.sharedMemory;
+  sched::ProcessFacts process = processFactsOf(options);
+  phases.allocate.wholeHost = options.wholeHost;
+  phases.allocate.processes = process.processes;
+  phases.allocate.threads = process.threads;
+  for (const sched::ProcessReserve &entry : process.reserve)
+    (entry.ofThread ? phases.allocate.threadBytes
+                    : phases.allocate.processBytes) += entry.bytes;
   return phases;
 }

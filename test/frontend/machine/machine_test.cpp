@@ -85,8 +85,8 @@ TEST(Machine, refusesWhatIsWrong) {
             "m.json: links.devices: found \"600GB\", expected a rate such as "
             "\"600GB/s\"");
   EXPECT_EQ(errorOf(with("\"where\": \"host\"", "\"where\": \"disk\"")),
-            "m.json: reserve[1].where: found \"disk\", expected \"device\" or "
-            "\"host\"");
+            "m.json: reserve[1].where: found \"disk\", expected \"device\", "
+            "\"host\", \"process\" or \"thread\"");
   EXPECT_EQ(
       errorOf(with(", \"source\": \"me\"}]", "}]")),
       "m.json: reserve[1].source: found nothing, expected who says how much "

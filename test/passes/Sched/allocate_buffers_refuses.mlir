@@ -27,6 +27,18 @@
 // SHARED: note: {{.*}}2.0 GB for master, all the time, for each rank
 // SHARED: note: {{.*}}512 bytes for w, all the time, for each rank
 
+// Of a whole host what processes hold beside their arenas counts too, and the
+// part of a run in which that is most is told. Of two processes each has it.
+// RUN: not ciuic-opt %s --ciuic-sched-allocate-buffers="host-limit=4300000000 whole-host processes=2 threads=4 process-bytes=100000000 thread-bytes=5000000" 2>&1 | FileCheck %s --check-prefix=WHOLE
+// RUN: ciuic-opt %s --ciuic-sched-allocate-buffers="host-limit=4310000000 whole-host processes=2 threads=4 process-bytes=100000000 thread-bytes=5000000" | FileCheck %s --check-prefix=FITS
+// RUN: ciuic-opt %s --ciuic-sched-allocate-buffers="host-limit=4000000000 processes=2 threads=4 process-bytes=100000000 thread-bytes=5000000" | FileCheck %s --check-prefix=FITS
+// WHOLE: error: {{.*}}does not fit: needs 4307121152 bytes of host memory at start, has 4300000000 bytes
+// WHOLE: note: {{.*}}exactly 4307121152 bytes, of which there are 4300000000
+// WHOLE: note: {{.*}}153560576 bytes of them beside the arenas of each of 2 processes: 100.0 MB for libraries and start-up, 20.0 MB for stacks and packed matrices, 6144 bytes for tasks, 33.6 MB for staging of values
+// WHOLE: note: {{.*}}2.0 GB for master, all the time, for each rank
+// RUN: not ciuic-opt %s --ciuic-sched-allocate-buffers="shared-limit=4000003000 whole-host process-bytes=100000000" 2>&1 | FileCheck %s --check-prefix=TOGETHER
+// TOGETHER: error: {{.*}}does not fit: needs 4.1 GB of memory for all 2 ranks, devices and host together, at start, has 4.0 GB
+
 // FITS: module attributes {sched.arena.device = 1024 : i64, sched.arena.host = 2000000000 : i64
 module attributes {sched.ranks = 2 : i64} {
 sched.buffer @buf.w 512 bytes in device state @w

@@ -118,6 +118,44 @@ TEST(SafeTensors, ReshardsElementRanges) {
   EXPECT_INVALID(reader.read(tensor, 2, 1, DType::F32, &out), "asked for");
 }
 
+/// Bytes of mapped files that the process holds, as Linux counts them.
+uint64_t residentFileBytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word)
+    if (word == "RssFile:") {
+      uint64_t kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes * 1024;
+    }
+  return 0;
+}
+
+// A file that was read is not held: not even what lies around its pieces,
+// which need not begin where pages do.
+TEST(SafeTensors, HoldsNoPagesOfWhatWasRead) {
+  TemporaryFolder folder;
+  std::string path = folder.path("x.safetensors");
+  constexpr uint64_t n = uint64_t(8) << 20;
+  std::vector<float> values(n, 1.5f);
+  ASSERT_ASSIGN(
+      SafeTensorsWriter writer,
+      SafeTensorsWriter::create(path, {{"w", DType::F32, {int64_t(n)}}}));
+  ASSERT_OK(writer.write(0, 0, n, DType::F32, values.data()));
+  ASSERT_OK(writer.commit());
+  ASSERT_ASSIGN(SafeTensorsReader reader, SafeTensorsReader::open(path));
+  uint64_t before = residentFileBytes();
+  constexpr uint64_t piece = 20011;
+  std::vector<float> out(piece);
+  for (uint64_t begin = 0; begin < n; begin += piece) {
+    uint64_t end = std::min(n, begin + piece);
+    ASSERT_OK(
+        reader.read(reader.tensors()[0], begin, end, DType::F32, out.data()));
+    ASSERT_EQ(out[0], 1.5f);
+  }
+  EXPECT_LT(residentFileBytes(), before + (n * sizeof(float)) / 16);
+}
+
 // More elements than the conversion buffer holds.
 TEST(SafeTensors, ConvertsLargeTensorsInPieces) {
   TemporaryFolder folder;

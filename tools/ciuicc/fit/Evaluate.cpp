@@ -86,6 +86,7 @@ Evaluator::Module Evaluator::runTo(size_t last, const CompileOptions &options,
   CompileOptions unlimited = options;
   unlimited.deviceMemory = unlimited.hostMemory = 0;
   unlimited.sharedMemory = unlimited.nvmeSpace = 0;
+  unlimited.wholeHost = false;
   PhaseOptions phases = tool::phaseOptions(resolved.job, unlimited);
   message.clear();
 
@@ -144,7 +145,8 @@ Outcome Evaluator::evaluate(const CompileOptions &options) {
   };
   int64_t ranks = resolved->job.batch.worldSize;
   outcome.device = arena(sched::kDeviceArena);
-  outcome.host = arena(sched::kHostArena) * ranks;
+  outcome.host =
+      arena(sched::kHostArena) * ranks + tool::besideArenas(*module, options);
   outcome.nvme = arena(sched::kNvmeArena) * ranks;
   auto beyond = [](int64_t needs, int64_t has) {
     return has ? needs - has : 0;

@@ -27,7 +27,7 @@ struct Outcome {
   bool possible = false; ///< Its settings agree and it passed the phases.
   std::string why = {};  ///< It is not possible.
   int64_t device = 0;    ///< Bytes of each device.
-  int64_t host = 0;      ///< Bytes of the host for all ranks.
+  int64_t host = 0;      ///< Bytes of the host for all ranks and processes.
   int64_t nvme = 0;      ///< Bytes of disk for all ranks.
   /// Bytes beyond each limit, over all ranks: what is left of it as a negative
   /// number, 0 where there is no limit.

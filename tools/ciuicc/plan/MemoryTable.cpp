@@ -80,6 +80,24 @@ static std::vector<PlanArena> arenasOf(const Plan &plan) {
   return arenas;
 }
 
+/// What a process of a run holds besides.
+static void printPhases(Out out, const Plan &plan) {
+  if (plan.phases.empty())
+    return;
+  fmt::format_to(out, "host memory of {} beside the arenas, {} threads\n",
+                 plan.processes == 1
+                     ? "the process"
+                     : fmt::format("each of {} processes", plan.processes),
+                 plan.threads);
+  for (const PlanPhase &phase : plan.phases) {
+    fmt::format_to(out, "  {:<12} {:>14} bytes  at most:\n", phase.name,
+                   phase.bytes);
+    for (const PlanPart &part : phase.parts)
+      fmt::format_to(out, "    {:>14} bytes  {}: {}\n", part.bytes, part.name,
+                     part.source);
+  }
+}
+
 std::string tool::memoryTable(const Plan &plan) {
   constexpr size_t shown = 20;
   std::string text;
@@ -109,6 +127,7 @@ std::string tool::memoryTable(const Plan &plan) {
         fmt::format_to(out, "    and {} more\n", live.size() - shown);
     }
   }
+  printPhases(out, plan);
   return text;
 }
 

@@ -53,6 +53,7 @@ private:
                 const rt::Json &value, PlanBuffer &buffer);
   void readArenas(const rt::Json &root);
   void readLayout(const rt::Json &root);
+  void readPhases(const rt::Json &root);
 
   std::string bundle;
   int64_t totalBytes = 0;
@@ -329,6 +330,44 @@ void PlanReader::readLayout(const rt::Json &root) {
              });
 }
 
+/// What processes hold beside their arenas, in the order of a run.
+void PlanReader::readPhases(const rt::Json &root) {
+  auto phases = root.find("phases");
+  if (phases == root.end())
+    return;
+  JsonFields fields(root, "", errors);
+  plan.processes = fields.integer("processes", 1, 1 << 20, 1);
+  plan.threads = fields.integer("threads_a_process", 1, 1 << 20, 1);
+  if (!phases->is_object())
+    return fields.fail("phases", "an object");
+  for (const char *name : {"start", "step", "checkpoint", "resume", "export"}) {
+    std::string path = fmt::format("phases.{}", name);
+    auto found = phases->find(name);
+    if (found == phases->end() || !found->is_object())
+      return fail(path, "missing, expected an object");
+    PlanPhase phase;
+    phase.name = name;
+    forEachRow(*found, path + ".", "parts",
+               [&](const rt::Json &value, const std::string &where) {
+                 JsonFields part(value, where + ".", errors);
+                 std::string what = text(part, "name");
+                 std::string source = text(part, "source");
+                 int64_t bytes = part.integer("bytes", 0, mostBytes);
+                 phase.bytes += bytes;
+                 if (isGood() && phase.bytes > mostBytes)
+                   return part.failWith(
+                       "bytes", "all parts have more than 2^60 together");
+                 phase.parts.push_back({what, source, bytes});
+               });
+    if (!isGood())
+      return;
+    JsonFields whole(*found, path + ".", errors);
+    if (whole.integer("bytes", 0, mostBytes) != phase.bytes)
+      whole.fail("bytes", fmt::format("the sum of its parts, {}", phase.bytes));
+    plan.phases.push_back(std::move(phase));
+  }
+}
+
 rt::Result<Plan> PlanReader::read() {
   auto schedule = parse("schedule.json");
   if (!schedule.ok())
@@ -348,6 +387,8 @@ rt::Result<Plan> PlanReader::read() {
                });
   if (isGood())
     readLayout(*memory);
+  if (isGood())
+    readPhases(*memory);
   if (!isGood())
     return std::move(errors.status);
 

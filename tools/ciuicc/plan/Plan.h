@@ -71,6 +71,17 @@ struct PlanParameter {
   bool trainable = false;
 };
 
+/// Host memory of a process beside its arenas, in one part of a run.
+struct PlanPart {
+  std::string name, source;
+  int64_t bytes = 0;
+};
+struct PlanPhase {
+  std::string name; ///< "start", "step", "checkpoint", "resume", "export".
+  std::vector<PlanPart> parts;
+  int64_t bytes = 0; ///< Of all of them.
+};
+
 struct Plan {
   int64_t ranks = 1;
   std::array<int64_t, planArenas> arenaBytes{}; ///< Of each rank.
@@ -80,6 +91,8 @@ struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanBucket> buckets;
   std::vector<PlanParameter> parameters;
+  int64_t processes = 1, threads = 1; ///< Of a run, and of each process.
+  std::vector<PlanPhase> phases;      ///< None in a plan that tells nothing.
 };
 
 /// Reads the plan of a bundle; says what is wrong with it and where.

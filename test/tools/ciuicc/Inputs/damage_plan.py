@@ -63,6 +63,12 @@ damage("unknown buffer", "schedule",
 damage("chunks too large", "memory", put(["buckets", 0, "chunk"], 1 << 40))
 damage("outside of the bucket", "memory",
        put(["parameters", 0, "at"], 1 << 40))
+damage("phases a list", "memory", put(["phases"], []))
+damage("a phase missing", "memory", lambda plan: plan["phases"].pop("resume"))
+damage("not the sum", "memory", put(["phases", "step", "bytes"], 1))
+damage("negative part", "memory",
+       put(["phases", "start", "parts", 0, "bytes"], -1))
+damage("no processes", "memory", put(["processes"], 0))
 damage("escapes", "memory",
        put(["buffers", 0, "name"], "a\x1b[2Jb"))
 damage("second escapes", "schedule",
