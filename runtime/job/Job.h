@@ -80,6 +80,13 @@ public:
   Status exportFolder(const std::string &folder, const std::string &configJson,
                       DType dtype, uint64_t maxShardBytes = 5000000000);
 
+  /// The same of what a checkpoint holds, straight from its files: the states
+  /// of this job need not be there.
+  Status exportCheckpoint(const CheckpointReader &reader,
+                          const std::string &folder,
+                          const std::string &configJson, DType dtype,
+                          uint64_t maxShardBytes) const;
+
   /// The value of a scalar state on a rank of this process, the first if not
   /// said; none of that name: nullopt.
   Result<std::optional<double>> scalar(std::string_view name,
@@ -143,6 +150,8 @@ private:
   Status exchangeElements(const abi::Member &member, const abi::State &state,
                           uint64_t begin, uint64_t end, float *out) const;
   Status serveStates();
+  /// Code::Invalid unless a checkpoint is whole and fits this job.
+  Status checkCheckpoint(const CheckpointReader &reader) const;
   bool isAlone() const { return group->processes() == 1; }
 
   struct Library;

@@ -438,7 +438,7 @@ void Job::addTo(CheckpointWriter &writer) {
   }
 }
 
-Status Job::resume(const CheckpointReader &reader) {
+Status Job::checkCheckpoint(const CheckpointReader &reader) const {
   std::vector<ExpectedTensor> expected;
   for (uint32_t i = 0; i < tables->memberCount; ++i) {
     const abi::Member &member = tables->members[i];
@@ -448,7 +448,11 @@ Status Job::resume(const CheckpointReader &reader) {
       expected.push_back({{slot, member.name}, shapeOf(member)});
   }
   CIUIC_TRY(reader.check(expected, fingerprint()));
-  CIUIC_TRY(reader.verify(group->process(), group->processes()));
+  return reader.verify(group->process(), group->processes());
+}
+
+Status Job::resume(const CheckpointReader &reader) {
+  CIUIC_TRY(checkCheckpoint(reader));
   for (uint32_t i = 0; i < tables->memberCount; ++i) {
     const abi::Member &member = tables->members[i];
     auto read = [&](const std::string &role) -> ReadElements {
@@ -495,6 +499,31 @@ Status Job::exportFolder(const std::string &folder,
   return collectStates([&] {
     return exportHuggingFace(folder, configJson, sources, maxShardBytes);
   });
+}
+
+Status Job::exportCheckpoint(const CheckpointReader &reader,
+                             const std::string &folder,
+                             const std::string &configJson, DType dtype,
+                             uint64_t maxShardBytes) const {
+  CIUIC_TRY(checkCheckpoint(reader));
+  std::vector<TensorSource> sources;
+  for (uint32_t i = 0; i < tables->memberCount; ++i) {
+    const abi::Member &member = tables->members[i];
+    CheckpointKey key{"parameter", member.name};
+    if (!reader.find(key))
+      return Status::invalid("parameter " + quote(member.name) +
+                             " is not stored");
+    TensorSource source;
+    source.name = member.name;
+    source.dtype = dtype;
+    source.shape = shapeOf(member);
+    source.fillDType = DType::F32;
+    source.fill = [&reader, key](uint64_t begin, uint64_t end, void *out) {
+      return reader.read(key, begin, end, DType::F32, out);
+    };
+    sources.push_back(std::move(source));
+  }
+  return exportHuggingFace(folder, configJson, sources, maxShardBytes);
 }
 
 } // namespace ciuic::rt

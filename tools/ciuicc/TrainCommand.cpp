@@ -70,9 +70,7 @@ static rt::Status exportCheckpoint(const std::string &checkpoint,
                    rt::CheckpointReader::open(checkpoint));
   CIUIC_TRY_ASSIGN(std::unique_ptr<rt::Job> job,
                    rt::Job::load(bundle, {rt::StorageMachine::create}));
-  CIUIC_TRY(job->initialize(0));
-  CIUIC_TRY(job->resume(reader));
-  return job->exportFolder(folder, config, dtype, maxShardBytes);
+  return job->exportCheckpoint(reader, folder, config, dtype, maxShardBytes);
 }
 
 int tool::runExport(const std::string &checkpoint, const std::string &folder,

@@ -8,6 +8,7 @@
 #include "test/runtime/job/Bigram.h"
 #include "test/runtime/job/JobFixture.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ciuic::rt::test {
@@ -208,6 +209,38 @@ TEST_F(JobTest, ExportsAndLoadsWeights) {
   status = other.job->loadWeights(path("model"));
   ASSERT_TRUE(status.ok()) << status.str();
   EXPECT_EQ(other.weights(), run.weights());
+}
+
+// What a checkpoint holds is exported without its states being loaded: by a
+// job that has other values, into the same bytes. One of another model is
+// refused.
+TEST_F(JobTest, ExportsACheckpoint) {
+  Run run = start({.ranks = 2, .microBatch = 2, .sharded = true});
+  run.steps(2);
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    std::string name(rt::name(dtype));
+    ASSERT_TRUE(run.job->exportFolder(path(name), "{}", dtype).ok());
+    auto reader = CheckpointReader::open(save(run, name + ".saved"));
+    ASSERT_TRUE(reader.ok()) << reader.takeStatus().str();
+    Run other = start({.microBatch = 2});
+    auto before = other.weights();
+    Status status = other.job->exportCheckpoint(*reader, path(name + ".again"),
+                                                "{}", dtype, 5000000000);
+    ASSERT_TRUE(status.ok()) << status.str();
+    for (const char *file : {"/model.safetensors", "/config.json"}) {
+      auto expected = MappedFile::open(path(name) + file);
+      auto found = MappedFile::open(path(name + ".again") + file);
+      ASSERT_TRUE(expected.ok() && found.ok()) << file;
+      EXPECT_TRUE(std::ranges::equal(expected->bytes(), found->bytes()));
+    }
+    EXPECT_EQ(other.weights(), before);
+    other.tables->members[0].shape[0] = 258;
+    EXPECT_EQ(
+        other.job
+            ->exportCheckpoint(*reader, path("none"), "{}", dtype, 5000000000)
+            .code(),
+        Code::Invalid);
+  }
 }
 
 // A folder without the parameter, or with another shape, is refused.
