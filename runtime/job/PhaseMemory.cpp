@@ -53,6 +53,8 @@ const char *name(RunPhase phase) {
 }
 
 void PhaseMemory::begin() {
+  // What ran before has freed it, but may hold it still.
+  malloc_trim(0);
   (void)StagedBytes::takePeak();
   knowsResident = forgetPeak();
 }
@@ -62,7 +64,6 @@ void PhaseMemory::end(RunPhase phase) {
   peak.staged = std::max(peak.staged, StagedBytes::takePeak());
   if (knowsResident)
     peak.resident = std::max(peak.resident, residentPeak());
-  malloc_trim(0);
   begin();
 }
 
