@@ -50,35 +50,16 @@ static RankedTensorType typeOf(TaskOp task, unsigned view) {
   return cast<ViewAttr>(task.getViews()[view]).getType();
 }
 
-static int64_t rowsOf(RankedTensorType type) {
-  return type.getRank() == 2 ? type.getDimSize(0) : 1;
-}
-
 static int64_t columnsOf(RankedTensorType type) {
   return type.getRank() == 0 ? 1 : type.getShape().back();
-}
-
-/// Of a product of the host's kernels, for either height of its tiles.
-static int64_t packedBytes(int64_t m, int64_t n) {
-  int64_t columns = rt::gemmTileSize(n, rt::gemmTileColumns), bytes = 0;
-  for (int64_t rows : {rt::gemmTileRows, rt::gemmTallTileRows})
-    bytes = std::max(
-        bytes, 4 * rt::gemmScratchFloats(rt::gemmTileSize(m, rows), columns));
-  return bytes;
 }
 
 /// Bytes that one thread uses while it runs a task on a CPU; 0: none.
 static int64_t threadBytes(TaskOp task) {
   ArrayRef<int64_t> ints = task.getInts();
   switch (task.getKind()) {
-  case Kind::Gemm: {
-    // The library multiplies f32 without; it may do so with others.
-    bool single = llvm::all_of(task.getViews(), [](Attribute view) {
-      return cast<ViewAttr>(view).getType().getElementType().isF32();
-    });
-    RankedTensorType c = typeOf(task, 2);
-    return single ? 0 : packedBytes(rowsOf(c), columnsOf(c));
-  }
+  case Kind::Gemm:
+    return rt::gemmMostScratch;
   case Kind::AttentionForward:
     return 4 * rt::attentionForwardScratch(columnsOf(typeOf(task, 0)) /
                                            std::max<int64_t>(1, ints[1]));
@@ -189,17 +170,11 @@ std::vector<HostPart> Parts::filling(bool fresh) {
   if (fresh && !cuda) {
     // Products are measured when states are filled.
     int64_t side = abi::kMeasuredProduct;
-    HostPart measured{"measured products",
-                      "three matrices of " + std::to_string(side) +
-                          " rows, and scratch",
-                      3 * 4 * side * side +
-                          times(llvm::alignTo(packedBytes(side, side), kPage),
-                                facts.threads)};
-    bool single = true;
-    for (auto state : module.getOps<train::StateOp>())
-      if (state.getRole() == train::Role::Parameter)
-        single &= state.getTensorType().getElementType().isF32();
-    if (!single && measured.bytes > filling.bytes)
+    HostPart measured{
+        "measured products",
+        "three matrices of " + std::to_string(side) + " rows, and scratch",
+        3 * 4 * side * side + times(rt::gemmMostScratch, facts.threads)};
+    if (measured.bytes > filling.bytes)
       filling = measured;
   }
   return {filling,

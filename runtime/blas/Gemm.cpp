@@ -93,9 +93,8 @@ public:
                                                engine());
     primitive = dnnl::matmul(primitiveDesc);
     dnnl::memory::desc scratch = primitiveDesc.scratchpad_desc();
-    // No more than the packed product needs, which is what plans count with.
-    if (scratch.get_size() >
-        4 * static_cast<uint64_t>(gemmScratchFloats(key.m, key.n)))
+    // Plans count with no more.
+    if (scratch.get_size() > uint64_t{gemmMostScratch})
       throw dnnl::error(dnnl_unimplemented, "needs too much scratch");
     workspace.reserve(scratch.get_size());
     for (int i = 0; i < threads; ++i) {

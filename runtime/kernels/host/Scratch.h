@@ -49,6 +49,12 @@ inline constexpr int64_t gemmTileRows = 256, gemmTallTileRows = 512;
 inline constexpr int64_t gemmTileColumns = 512;
 inline constexpr int64_t gemmEnoughTiles = 4;
 
+/// Bytes that one thread uses for a tile of a product, at most: the library up
+/// to 2.4 MB (oneDNN 2.6.3, tiles of up to 512 x 512), packing up to 2.1 MB.
+inline constexpr int64_t gemmMostScratch = 5 << 19;
+static_assert(4 * gemmScratchFloats(gemmTallTileRows, gemmTileColumns) <=
+              gemmMostScratch);
+
 /// Tiles of about equal size along one side, at most `most` and multiples of
 /// 16 but for the last.
 constexpr int64_t gemmTileSize(int64_t extent, int64_t most) {
