@@ -338,12 +338,14 @@ struct AllocateBuffers : impl::AllocateBuffersPassBase<AllocateBuffers> {
     Diagnostic &sum = diag.attachNote(module.getLoc());
     sum << phase.bytes() << " bytes of them beside the arenas";
     if (processes > 1)
-      sum << " of each of " << processes << " processes";
-    sum << ":";
-    for (const HostPart &part : phase.parts)
-      if (part.bytes > 0)
-        sum << " " << inUnits(part.bytes) << " for " << part.name
-            << (&part == &phase.parts.back() ? "" : ",");
+      sum << " of each of " << processes.getValue() << " processes";
+    StringRef separator = ": ";
+    for (const HostPart &part : phase.parts) {
+      if (part.bytes == 0)
+        continue;
+      sum << separator << inUnits(part.bytes) << " for " << part.name;
+      separator = ", ";
+    }
   }
 };
 } // namespace
