@@ -154,9 +154,19 @@ ciuic::fit::listChoices(const std::vector<Ladder> &ladders,
         longest = i;
     if (longest == ladders.size())
       break;
-    thinned[longest] = true;
-    levels[longest] = ladders[longest].probes;
-    levels[longest].insert(levels[longest].begin(), 0);
+    // Every other level; then the probes alone.
+    std::vector<unsigned> kept;
+    const std::vector<unsigned> &probes = ladders[longest].probes;
+    for (size_t i = 0; i < levels[longest].size(); ++i)
+      if (unsigned level = levels[longest][i];
+          i % 2 == 0 || std::binary_search(probes.begin(), probes.end(), level))
+        kept.push_back(level);
+    if (kept.size() == levels[longest].size()) {
+      thinned[longest] = true;
+      kept = probes;
+      kept.insert(kept.begin(), 0);
+    }
+    levels[longest] = std::move(kept);
   }
   std::vector<Choice> choices{Choice(ladders.size(), 0)};
   for (size_t i = 0; i < ladders.size(); ++i) {

@@ -48,7 +48,8 @@ private:
 };
 
 /// All choices of levels of the ladders that `moves` is true for, the others at
-/// 0; where those are too many, of the longest ladders the probes alone.
+/// 0; where those are too many, of the longest ladders every other, or fewer,
+/// but always the probes.
 std::vector<Choice> listChoices(const std::vector<Ladder> &ladders,
                                 const std::function<bool(unsigned)> &moves);
 

@@ -11,7 +11,7 @@ using namespace ciuic::fit;
 using tool::CompileOptions;
 
 /// Shares of the optimizer states that may be offloaded.
-static constexpr int kRatios = 8;
+static constexpr int kRatios = 32;
 /// Shares of the blocks that may be treated otherwise than the rest.
 static constexpr int64_t kBlockParts = 8;
 

@@ -51,6 +51,13 @@ private:
   bool isFree(unsigned knob) const {
     return !ladders[knob].fixed && !ladders[knob].spends;
   }
+  /// How many choices there are.
+  double allChoices() const {
+    double count = 1;
+    for (unsigned knob = 0; knob < ladders.size(); ++knob)
+      count *= isFree(knob) ? ladders[knob].levels : 1;
+    return count;
+  }
   /// Levels to try of a ladder, ascending.
   std::vector<unsigned> stepsOf(unsigned knob) const;
   static Choice with(Choice choice, unsigned knob, unsigned level) {
@@ -169,19 +176,29 @@ std::optional<Promise> Fitting::findPromising() const {
   Estimate estimate(ladders, trials);
   std::optional<Promise> best;
   std::tuple<int64_t, int64_t, size_t, Choice> bestRank;
-  for (const Choice &choice : choices) {
+  auto look = [&](const Choice &choice) {
     if (trials.known(choice))
-      continue;
+      return;
     auto outcome = estimate.of(choice);
     if (!outcome || !isBetter(*outcome, result.outcome))
-      continue;
+      return;
     size_t moved = choice.size() - std::count(choice.begin(), choice.end(), 0u);
     std::tuple rank(outcome->excess(), timeOf(*outcome), moved, choice);
     if (!best || rank < bestRank) {
       best = {choice, *outcome};
       bestRank = rank;
     }
-  }
+  };
+  for (const Choice &choice : choices)
+    look(choice);
+  // Where choices were left out of the list, those near to what was found.
+  if (choices.size() == allChoices())
+    return best;
+  for (unsigned i = 0; i < ladders.size(); ++i)
+    for (unsigned j = 0; j < i; ++j)
+      for (unsigned a = 0; isFree(i) && isFree(j) && a < ladders[i].levels; ++a)
+        for (unsigned b = 0; b < ladders[j].levels; ++b)
+          look(with(with(result.choice, i, a), j, b));
   return best;
 }
 
@@ -319,10 +336,7 @@ bool Fitting::makeRoom() {
     Choice next = findUntried();
     if (next.empty()) {
       // All that there is, unless the list of it was shortened.
-      double count = 1;
-      for (unsigned knob = 0; knob < ladders.size(); ++knob)
-        count *= isFree(knob) ? ladders[knob].levels : 1;
-      result.nothingFits = count <= static_cast<double>(choices.size());
+      result.nothingFits = choices.size() == allChoices();
       return false;
     }
     (void)consider(next);
