@@ -39,23 +39,25 @@ public:
 private:
   LogicalResult printAll();
   LogicalResult checkTarget();
-  LogicalResult write(const BundleFile &file);
+  /// Large jobs have files of hundreds of megabytes: they are written as they
+  /// are printed.
+  LogicalResult write(StringRef path,
+                      function_ref<LogicalResult(llvm::raw_ostream &)> print);
+  LogicalResult write(StringRef path, StringRef text);
+  LogicalResult writeJson(StringRef path,
+                          function_ref<void(json::OStream &)> print);
   LogicalResult printKernels();
   LogicalResult compile();
   LogicalResult fail(const Twine &message) {
     return module.emitError() << message.str();
   }
   std::string at(StringRef path) const { return (stage + "/" + path).str(); }
-  void add(StringRef path, std::string text) {
-    files.push_back({path.str(), std::move(text)});
-  }
   std::string cmakeLists() const;
   std::string architectures() const;
 
   ModuleOp module;
   BundleOptions options;
   bool cuda;
-  std::vector<BundleFile> files;
   std::string stage; ///< The folder that becomes the bundle.
 };
 } // namespace
@@ -118,48 +120,56 @@ LogicalResult Writer::printKernels() {
     }
   }
   if (!cuda || !host.empty())
-    add("src/kernels.cpp", "// The kernels of " + model +
-                               (cuda ? " that the host runs" : "") +
-                               ": each does rows [begin, end) of its work.\n"
-                               "#include \"runtime/kernels/host/Kernel.h\"\n\n"
-                               "using namespace ciuic::kernel;\n" +
-                               host);
+    if (failed(write("src/kernels.cpp",
+                     "// The kernels of " + model +
+                         (cuda ? " that the host runs" : "") +
+                         ": each does rows [begin, end) of its work.\n"
+                         "#include \"runtime/kernels/host/Kernel.h\"\n\n"
+                         "using namespace ciuic::kernel;\n" +
+                         host)))
+      return failure();
   if (!device.empty())
-    add("src/kernels.cu", "// The kernels of " + model +
-                              ", each with the function that enqueues it.\n"
-                              "#include \"runtime/kernels/cuda/Kernel.cuh\"\n"
-                              "#include \"runtime/kernels/cuda/Launch.h\"\n\n"
-                              "using namespace ciuic::cuda;\n" +
-                              device);
+    if (failed(write("src/kernels.cu",
+                     "// The kernels of " + model +
+                         ", each with the function that enqueues it.\n"
+                         "#include \"runtime/kernels/cuda/Kernel.cuh\"\n"
+                         "#include \"runtime/kernels/cuda/Launch.h\"\n\n"
+                         "using namespace ciuic::cuda;\n" +
+                         device)))
+      return failure();
   if (!cuda)
     return success();
   for (bool attention : {false, true})
     if (std::string text = launchers->print(options.facts.model, attention);
         !text.empty())
-      add(attention ? "src/attention.cu" : "src/library.cu", std::move(text));
+      if (failed(
+              write(attention ? "src/attention.cu" : "src/library.cu", text)))
+        return failure();
   return success();
 }
 
 LogicalResult Writer::printAll() {
   if (failed(printKernels()))
     return failure();
-  std::string program;
-  llvm::raw_string_ostream os(program);
-  if (failed(printProgram(module, options.facts, os)))
+  if (failed(write("src/program.cpp",
+                   [&](llvm::raw_ostream &os) {
+                     return printProgram(module, options.facts, os);
+                   })) ||
+      failed(write("src/CMakeLists.txt", cmakeLists())))
     return failure();
-  add("src/program.cpp", std::move(program));
-  add("src/CMakeLists.txt", cmakeLists());
   for (const EmbeddedFile *file = embeddedFiles; !file->path.empty(); ++file)
     if (cuda || file->always)
-      add(("src/" + StringRef(file->path)).str(), std::string(file->text));
+      if (failed(write(("src/" + StringRef(file->path)).str(), file->text)))
+        return failure();
 
-  auto pretty = [](json::Value value) {
-    std::string text;
-    llvm::raw_string_ostream(text) << llvm::formatv("{0:2}\n", value);
-    return text;
-  };
-  add("plan/memory.json", pretty(memoryPlan(module, options.facts.process)));
-  add("plan/schedule.json", pretty(schedulePlan(module)));
+  if (failed(writeJson("plan/memory.json",
+                       [&](json::OStream &os) {
+                         printMemoryPlan(module, options.facts.process, os);
+                       })) ||
+      failed(writeJson("plan/schedule.json", [&](json::OStream &os) {
+        printSchedulePlan(module, os);
+      })))
+    return failure();
   json::Object manifest = std::move(options.manifest);
   manifest["format"] = 1;
   manifest["model"] = options.facts.model;
@@ -168,8 +178,8 @@ LogicalResult Writer::printAll() {
   manifest["target"] = cuda ? "cuda" : "cpu";
   if (auto list = module->getAttrOfType<StringAttr>(sched::kArchitecturesAttr))
     manifest["architectures"] = list.getValue();
-  add("manifest.json", pretty(std::move(manifest)));
-  return success();
+  return writeJson("manifest.json",
+                   [&](json::OStream &os) { os.value(std::move(manifest)); });
 }
 
 /// An existing target must be a bundle: nothing else is ever overwritten. Many
@@ -195,22 +205,41 @@ static std::error_code makeFolders(const llvm::Twine &path) {
   return fs::create_directories(path, /*IgnoreExisting=*/true, fs::all_all);
 }
 
-LogicalResult Writer::write(const BundleFile &file) {
-  std::string path = at(file.path);
+LogicalResult Writer::writeJson(StringRef path,
+                                function_ref<void(json::OStream &)> print) {
+  return write(path, [&](llvm::raw_ostream &os) {
+    json::OStream out(os, /*IndentSize=*/2);
+    print(out);
+    os << "\n";
+    return success();
+  });
+}
+
+LogicalResult Writer::write(StringRef path, StringRef text) {
+  return write(path, [&](llvm::raw_ostream &os) {
+    os << text;
+    return success();
+  });
+}
+
+LogicalResult
+Writer::write(StringRef inBundle,
+              function_ref<LogicalResult(llvm::raw_ostream &)> print) {
+  std::string path = at(inBundle);
   if (std::error_code error = makeFolders(llvm::sys::path::parent_path(path)))
     return fail("cannot make the folder of " + path + ": " + error.message());
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
   if (error)
     return fail("cannot write " + path + ": " + error.message());
-  os << file.text;
+  LogicalResult printed = print(os);
   os.close();
   if (os.has_error()) {
     std::string message = os.error().message();
     os.clear_error();
     return fail("cannot write " + path + ": " + message);
   }
-  return success();
+  return printed;
 }
 
 LogicalResult Writer::compile() {
@@ -238,17 +267,16 @@ LogicalResult Writer::run() {
   // What GPUs are in has AVX2; AVX-512 it may lack.
   if (options.facts.isa.empty())
     options.facts.isa = cuda ? "x86-64-v3" : hostIsa();
-  if (failed(checkTarget()) || failed(printAll()))
+  if (failed(checkTarget()))
     return failure();
   SmallString<256> unique;
   fs::createUniquePath(options.folder + ".%%%%%%.partial", unique,
                        /*MakeAbsolute=*/false);
   stage = unique.str().str();
-  LogicalResult result = success();
-  for (const std::vector<BundleFile> *list : {&files, &options.extra})
-    for (const BundleFile &file : *list)
-      if (succeeded(result))
-        result = write(file);
+  LogicalResult result = printAll();
+  for (const BundleFile &file : options.extra)
+    if (succeeded(result))
+      result = write(file.path, file.text);
   if (succeeded(result) && options.build)
     result = compile();
   // The old bundle goes once the new one is in its place, not before.

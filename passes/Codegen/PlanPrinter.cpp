@@ -7,6 +7,8 @@
 #include "passes/Sched/Peak.h"
 #include "passes/Sched/ProgramLives.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace ciuic;
 using namespace ciuic::sched;
@@ -168,7 +170,39 @@ static json::Object printPhases(ModuleOp module, const ProcessFacts &process) {
   return phases;
 }
 
-json::Value codegen::memoryPlan(ModuleOp module, const ProcessFacts &process) {
+/// A row a buffer.
+static void printBuffers(ModuleOp module, SymbolTable &symbols,
+                         const llvm::DenseMap<StringAttr, Lifetime> &lives,
+                         json::OStream &os) {
+  llvm::DenseSet<StringAttr> scratch = scratchOf(module);
+  auto contents = transientContents(module, symbols);
+  for (auto buffer : module.getOps<BufferOp>()) {
+    std::string holds = contentOf(buffer, symbols, scratch);
+    if (buffer.getProgram())
+      if (auto it = contents.find(buffer.getSymNameAttr());
+          it != contents.end())
+        holds = it->second.str();
+    json::Object row{
+        {"name", labelOf(buffer)},
+        {"holds", holds},
+        {"arena", stringifyArena(buffer.getArena())},
+        {"bytes", static_cast<int64_t>(buffer.getBytes())},
+        {"offset", static_cast<int64_t>(buffer.getAt().value_or(0))}};
+    if (buffer.getState())
+      addState(row, buffer, symbols);
+    if (buffer.getProgram()) {
+      row["program"] = *buffer.getProgram();
+      if (auto it = lives.find(buffer.getSymNameAttr()); it != lives.end()) {
+        row["first_task"] = static_cast<int64_t>(it->second.first);
+        row["last_task"] = static_cast<int64_t>(it->second.last);
+      }
+    }
+    os.value(std::move(row));
+  }
+}
+
+void codegen::printMemoryPlan(ModuleOp module, const ProcessFacts &process,
+                              json::OStream &os) {
   constexpr ArrayRef<Arena> arenas(kAllArenas);
   SymbolTable symbols(module);
   llvm::DenseMap<StringAttr, Lifetime> lives;
@@ -195,33 +229,6 @@ json::Value codegen::memoryPlan(ModuleOp module, const ProcessFacts &process) {
     peaks[program.getSymName()] = std::move(byArena);
   }
 
-  llvm::DenseSet<StringAttr> scratch = scratchOf(module);
-  json::Array buffers;
-  auto contents = transientContents(module, symbols);
-  for (auto buffer : module.getOps<BufferOp>()) {
-    std::string holds = contentOf(buffer, symbols, scratch);
-    if (buffer.getProgram())
-      if (auto it = contents.find(buffer.getSymNameAttr());
-          it != contents.end())
-        holds = it->second.str();
-    json::Object row{
-        {"name", labelOf(buffer)},
-        {"holds", holds},
-        {"arena", stringifyArena(buffer.getArena())},
-        {"bytes", static_cast<int64_t>(buffer.getBytes())},
-        {"offset", static_cast<int64_t>(buffer.getAt().value_or(0))}};
-    if (buffer.getState())
-      addState(row, buffer, symbols);
-    if (buffer.getProgram()) {
-      row["program"] = *buffer.getProgram();
-      if (auto it = lives.find(buffer.getSymNameAttr()); it != lives.end()) {
-        row["first_task"] = static_cast<int64_t>(it->second.first);
-        row["last_task"] = static_cast<int64_t>(it->second.last);
-      }
-    }
-    buffers.push_back(std::move(row));
-  }
-
   json::Object live, fragmentation;
   for (auto [arena, bound] : llvm::zip(arenas, bounds)) {
     StringRef name = stringifyArena(arena);
@@ -232,21 +239,29 @@ json::Value codegen::memoryPlan(ModuleOp module, const ProcessFacts &process) {
     if (lost == 0) // A packing that takes no more proves the bound.
       exact[name] = true;
   }
-  return json::Object{
-      {"ranks", getRanks(module)},
-      {"device_arena_bytes", arenaBytes(module, kDeviceArena)},
-      {"host_arena_bytes_a_rank", arenaBytes(module, kHostArena)},
-      {"nvme_arena_bytes_a_rank", arenaBytes(module, kNvmeArena)},
-      {"live_bound", std::move(live)},
-      {"live_bound_exact", std::move(exact)},
-      {"fragmentation", std::move(fragmentation)},
-      {"peaks", std::move(peaks)},
-      {"processes", process.processes},
-      {"threads_a_process", process.threads},
-      {"phases", printPhases(module, process)},
-      {"buckets", printBuckets(module)},
-      {"parameters", printParameters(module)},
-      {"buffers", std::move(buffers)}};
+  json::Object plan{{"ranks", getRanks(module)},
+                    {"device_arena_bytes", arenaBytes(module, kDeviceArena)},
+                    {"host_arena_bytes_a_rank", arenaBytes(module, kHostArena)},
+                    {"nvme_arena_bytes_a_rank", arenaBytes(module, kNvmeArena)},
+                    {"live_bound", std::move(live)},
+                    {"live_bound_exact", std::move(exact)},
+                    {"fragmentation", std::move(fragmentation)},
+                    {"peaks", std::move(peaks)},
+                    {"processes", process.processes},
+                    {"threads_a_process", process.threads},
+                    {"phases", printPhases(module, process)},
+                    {"buckets", printBuckets(module)},
+                    {"parameters", printParameters(module)}};
+  std::map<StringRef, const json::Value *> sorted;
+  for (const auto &[key, value] : plan)
+    sorted[key] = &value;
+  // Of buffers there may be a million: they are not held as JSON.
+  os.object([&] {
+    for (auto [key, value] : sorted)
+      os.attribute(key, *value);
+    os.attributeArray("buffers",
+                      [&] { printBuffers(module, symbols, lives, os); });
+  });
 }
 
 /// What a task reads and writes of which buffers.
@@ -280,38 +295,42 @@ static double roundedTime(double microseconds) {
   return std::round(microseconds * 8) / 8;
 }
 
-json::Value codegen::schedulePlan(ModuleOp module) {
-  json::Object programs;
-  Rates rates = getRates(module);
-  for (auto program : module.getOps<ProgramOp>()) {
-    Timeline times = playProgram(program, rates);
-    json::Array tasks;
-    llvm::DenseMap<Value, int64_t> numbers;
-    for (auto task : program.getBody().getOps<TaskOp>()) {
-      json::Array waits;
-      for (Value event : task.getAfter())
-        waits.push_back(numbers.lookup(event));
-      int64_t bytes = 0;
-      for (Attribute view : task.getViews())
-        bytes += cast<ViewAttr>(view).getBytes();
-      int64_t number = numbers.size();
-      numbers[task.getDone()] = number;
-      json::Object row{{"task", number},
-                       {"name", task.getName()},
-                       {"kind", stringifyKind(task.getKind())},
-                       {"stream", stringifyStream(task.getStream())},
-                       {"waits", std::move(waits)},
-                       {"start_us", roundedTime(times.start[number])},
-                       {"end_us", roundedTime(times.end[number])},
-                       {"bytes", bytes},
-                       {"views", printViews(task)}};
-      if (task.getKernel())
-        row["kernel"] = *task.getKernel();
-      if (task.getScratch())
-        row["scratch_bytes"] = task.getScratch()->getBytes();
-      tasks.push_back(std::move(row));
-    }
-    programs[program.getSymName()] = std::move(tasks);
+/// A row a task.
+static void printTasks(ProgramOp program, const Rates &rates,
+                       json::OStream &os) {
+  Timeline times = playProgram(program, rates);
+  llvm::DenseMap<Value, int64_t> numbers;
+  for (auto task : program.getBody().getOps<TaskOp>()) {
+    json::Array waits;
+    for (Value event : task.getAfter())
+      waits.push_back(numbers.lookup(event));
+    int64_t bytes = 0;
+    for (Attribute view : task.getViews())
+      bytes += cast<ViewAttr>(view).getBytes();
+    int64_t number = numbers.size();
+    numbers[task.getDone()] = number;
+    json::Object row{{"task", number},
+                     {"name", task.getName()},
+                     {"kind", stringifyKind(task.getKind())},
+                     {"stream", stringifyStream(task.getStream())},
+                     {"waits", std::move(waits)},
+                     {"start_us", roundedTime(times.start[number])},
+                     {"end_us", roundedTime(times.end[number])},
+                     {"bytes", bytes},
+                     {"views", printViews(task)}};
+    if (task.getKernel())
+      row["kernel"] = *task.getKernel();
+    if (task.getScratch())
+      row["scratch_bytes"] = task.getScratch()->getBytes();
+    os.value(std::move(row));
   }
-  return programs;
+}
+
+void codegen::printSchedulePlan(ModuleOp module, json::OStream &os) {
+  Rates rates = getRates(module);
+  os.object([&] {
+    for (auto program : module.getOps<ProgramOp>())
+      os.attributeArray(program.getSymName(),
+                        [&] { printTasks(program, rates, os); });
+  });
 }

@@ -12,13 +12,13 @@ namespace ciuic::codegen {
 /// offset, what it holds and, if it belongs to a program, its first and last
 /// task there and the program's peak: the task, the bytes and the holders.
 /// `phases` is what a process that is run so holds beside its arenas.
-llvm::json::Value memoryPlan(mlir::ModuleOp module,
-                             const sched::ProcessFacts &process);
+void printMemoryPlan(mlir::ModuleOp module, const sched::ProcessFacts &process,
+                     llvm::json::OStream &os);
 
 /// `plan/schedule.json`: each program's tasks with kind, stream, waits, and
 /// when each starts and ends, in microseconds from its program's start, on a
 /// machine of the module's rates.
-llvm::json::Value schedulePlan(mlir::ModuleOp module);
+void printSchedulePlan(mlir::ModuleOp module, llvm::json::OStream &os);
 
 } // namespace ciuic::codegen
 
