@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <stdexcept>
 #include <unordered_set>
 #include <vector>
 
@@ -15,40 +14,85 @@ namespace {
 
 constexpr int maxDepth = 64;
 
-/// Thrown out of the library's parser by Guard, and caught in parse().
-struct Refused : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+/// Reads a text for what the library's parser would silently accept. That
+/// parser with a callback looks at all of an array after each of its objects:
+/// plans have arrays of a million.
+template <typename AnyJson> class Guard : public nlohmann::json_sax<AnyJson> {
+  using Sax = nlohmann::json_sax<AnyJson>;
 
-/// Watches the parser for what the library would silently accept.
-template <typename AnyJson> class Guard {
 public:
   explicit Guard(size_t maxKeys) : maxKeys(maxKeys) {}
 
-  bool operator()(int depth, typename AnyJson::parse_event_t event,
-                  AnyJson &value) {
-    using Event = typename AnyJson::parse_event_t;
-    if (depth > maxDepth)
-      throw Refused(
-          fmt::format("values are nested deeper than {} levels", maxDepth));
-    if (event == Event::object_start)
-      keys.emplace_back();
-    else if (event == Event::object_end)
-      keys.pop_back();
-    else if (event == Event::key)
-      addKey(value.template get_ref<const std::string &>());
+  /// What is wrong with the text that was read; empty if nothing is.
+  std::string message;
+
+  bool null() override { return enter(); }
+  bool boolean(bool) override { return enter(); }
+  bool number_integer(typename Sax::number_integer_t) override {
+    return enter();
+  }
+  bool number_unsigned(typename Sax::number_unsigned_t) override {
+    return enter();
+  }
+  bool number_float(typename Sax::number_float_t,
+                    const typename Sax::string_t &) override {
+    return enter();
+  }
+  bool string(typename Sax::string_t &) override { return enter(); }
+  bool binary(typename Sax::binary_t &) override { return enter(); }
+  bool start_object(size_t) override {
+    if (!enter())
+      return false;
+    ++depth;
+    keys.emplace_back();
     return true;
+  }
+  bool key(typename Sax::string_t &name) override {
+    if (!enter())
+      return false;
+    if (!keys.back().insert(name).second)
+      return refuse(fmt::format("duplicate key {}", quote(name)));
+    if (keys.back().size() > maxKeys)
+      return refuse(fmt::format("an object has more than {} keys", maxKeys));
+    return true;
+  }
+  bool end_object() override {
+    --depth;
+    keys.pop_back();
+    return true;
+  }
+  bool start_array(size_t) override {
+    if (!enter())
+      return false;
+    ++depth;
+    return true;
+  }
+  bool end_array() override {
+    --depth;
+    return true;
+  }
+  bool parse_error(size_t, const std::string &,
+                   const nlohmann::json::exception &error) override {
+    // Drops the library's "[json.exception.parse_error.101] ".
+    std::string_view text = error.what();
+    if (size_t end = text.find("] "); end != text.npos)
+      text.remove_prefix(end + 2);
+    return refuse(fmt::format("not valid JSON: {}", text.substr(0, 300)));
   }
 
 private:
-  void addKey(const std::string &key) {
-    if (!keys.back().insert(key).second)
-      throw Refused(fmt::format("duplicate key {}", quote(key)));
-    if (keys.back().size() > maxKeys)
-      throw Refused(fmt::format("an object has more than {} keys", maxKeys));
+  bool refuse(std::string why) {
+    message = std::move(why);
+    return false;
+  }
+  bool enter() {
+    return depth <= maxDepth ||
+           refuse(fmt::format("values are nested deeper than {} levels",
+                              maxDepth));
   }
 
   size_t maxKeys;
+  int depth = 0; ///< Objects and arrays that are open.
   std::vector<std::unordered_set<std::string>> keys;
 };
 
@@ -56,22 +100,10 @@ template <typename AnyJson>
 Result<AnyJson> parse(std::string_view text, const std::string &what,
                       size_t maxKeys) {
   Guard<AnyJson> guard(maxKeys);
-  try {
-    return AnyJson::parse(
-        text.begin(), text.end(),
-        [&](int depth, typename AnyJson::parse_event_t event, AnyJson &value) {
-          return guard(depth, event, value);
-        });
-  } catch (const nlohmann::json::exception &error) {
-    // Drops the library's "[json.exception.parse_error.101] ".
-    std::string_view message = error.what();
-    if (size_t end = message.find("] "); end != message.npos)
-      message.remove_prefix(end + 2);
-    std::string text(message.substr(0, 300));
-    return Status::invalid(fmt::format("{}: not valid JSON: {}", what, text));
-  } catch (const Refused &error) {
-    return Status::invalid(fmt::format("{}: {}", what, error.what()));
-  }
+  if (!AnyJson::sax_parse(text.begin(), text.end(), &guard))
+    return Status::invalid(fmt::format("{}: {}", what, guard.message));
+  return AnyJson::parse(text.begin(), text.end(), nullptr,
+                        /*allow_exceptions=*/false);
 }
 
 } // namespace

@@ -29,6 +29,32 @@ TEST(Json, DeepNesting) {
   EXPECT_OK(parseJson(fine, "x.json"));
 }
 
+// Objects and arrays count alike, with what is in the innermost.
+TEST(Json, DeepestNesting) {
+  auto nested = [](int times, const std::string &inner) {
+    std::string text = inner;
+    for (int i = 0; i < times; ++i)
+      text = "{\"a\": [" + text + "]}";
+    return text;
+  };
+  EXPECT_OK(parseJson(nested(32, "1"), "x.json"));
+  EXPECT_OK(parseJson(nested(32, "[]"), "x.json"));
+  EXPECT_INVALID(parseJson(nested(32, "[1]"), "x.json"), "nested deeper");
+  EXPECT_INVALID(parseJson(nested(32, "{\"b\": 1}"), "x.json"),
+                 "nested deeper");
+}
+
+// Plans have arrays of a million objects: work that grows with the square of
+// them would not end.
+TEST(Json, LongArrays) {
+  std::string text = "[{}";
+  for (int i = 1; i < 400000; ++i)
+    text += ",{}";
+  auto value = parseJson(text + "]", "x.json");
+  ASSERT_OK(value);
+  EXPECT_EQ(value->size(), 400000u);
+}
+
 // Bytes that are not UTF-8 are refused when read and when written.
 TEST(Json, InvalidUtf8) {
   EXPECT_INVALID(parseJson("{\"a\xff\": 1}", "x.json"), "not valid JSON");
