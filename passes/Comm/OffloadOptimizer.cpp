@@ -88,9 +88,10 @@ LogicalResult OffloadOptimizer::offload() {
   for (auto [i, update] : llvm::enumerate(updates)) {
     if (!chosen[i]) {
       remark::missed(update->getLoc(), commRemark("NotOffloaded"))
-          << remark::reason("the share of {0} is offloaded without these {1} "
-                            "elements",
-                            ratio.getValue(), elements[i]);
+          << remark::reason(
+                 "the share of {0:f4} is offloaded without these {1} "
+                 "elements",
+                 ratio.getValue(), elements[i]);
       continue;
     }
     offloaded += elements[i];
@@ -100,7 +101,7 @@ LogicalResult OffloadOptimizer::offload() {
   if (ratio < 1.0 && total > 0)
     remark::passed(apply.getLoc(), commRemark("OptimizerShare"))
         << remark::add("{0} of {1} buckets are offloaded, {2} of {3} elements "
-                       "a rank: a share of {4}, wanted {5}",
+                       "a rank: a share of {4:f4}, wanted {5:f4}",
                        chosen.count(), updates.size(), offloaded, total,
                        double(offloaded) / double(total), ratio.getValue());
   return success();

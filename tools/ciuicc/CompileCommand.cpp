@@ -415,6 +415,8 @@ int Compilation::emit() {
   gates.addPass(codegen::createVerifyEmittedPass());
   if (failed(gates.run(*module)))
     return fail("the phase emit refused the job");
+  if (std::string why = whatIsTooLarge(*module, options); !why.empty())
+    return fail(options.model + ": " + why);
   PhaseTimer timer(getPhases().back().name, options.timing);
   codegen::BundleOptions bundle;
   bundle.folder = options.output;
@@ -568,6 +570,9 @@ int Compilation::run() {
 
   if (int code = readModel())
     return code;
+  if (!options.quiet)
+    for (const std::string &flag : flagsWithoutEffect(options, settings.job))
+      llvm::errs() << "ciuicc: note: " << flag << "\n";
   remarkDecisions();
   if (int code = runPhases())
     return code;

@@ -21,6 +21,16 @@ sched::ProcessFacts processFactsOf(const CompileOptions &options);
 /// limits of `options` are for that too; else 0.
 int64_t besideArenas(mlir::ModuleOp module, const CompileOptions &options);
 
+/// Whose arena is larger than `options` allow, for IR that was allocated
+/// before, under other limits: "does not fit: ..."; else empty.
+std::string whatIsTooLarge(mlir::ModuleOp module,
+                           const CompileOptions &options);
+
+/// A sentence for each flag of the command line that changes nothing of this
+/// job, and why.
+std::vector<std::string> flagsWithoutEffect(const CompileOptions &options,
+                                            const config::JobSettings &job);
+
 /// Tokens a sequence.
 int64_t sequenceOf(const CompileOptions &options,
                    const model::ModelConfig &model);

@@ -29,20 +29,32 @@ Evaluator::Evaluator(const CompileOptions &job) : job(job) {
   });
 }
 
-std::optional<config::ResolvedConfig>
-Evaluator::resolve(const CompileOptions &options, std::string &why) const {
+rt::Result<config::ResolvedConfig>
+Evaluator::resolve(const CompileOptions &options, bool overFile) const {
   config::Overrides overrides = options.overrides;
   if (model)
     overrides.hiddenSize = model->hidden;
-  overrides.overFile = true;
-  auto resolved =
-      options.config.empty()
-          ? config::resolveText("{}", "(no --config)", overrides)
-          : config::resolve(options.config, overrides, options.strict);
+  overrides.overFile = overFile;
+  return options.config.empty()
+             ? config::resolveText("{}", "(no --config)", overrides)
+             : config::resolve(options.config, overrides, options.strict);
+}
+
+std::optional<config::ResolvedConfig>
+Evaluator::resolve(const CompileOptions &options, std::string &why) const {
+  auto resolved = resolve(options, /*overFile=*/true);
   if (resolved.ok())
     return std::move(*resolved);
   why = resolved.takeStatus().str();
   return std::nullopt;
+}
+
+rt::Status Evaluator::checkGiven() const {
+  CompileOptions given = job;
+  if (settings.job.zero.offloadOptimizer.device != config::OffloadDevice::Nvme)
+    given.overrides.nvmePath.reset();
+  auto resolved = resolve(given, /*overFile=*/false);
+  return resolved.ok() ? rt::Status() : resolved.takeStatus();
 }
 
 bool Evaluator::open() {

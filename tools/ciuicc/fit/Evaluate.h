@@ -23,6 +23,10 @@ public:
   /// whoever compiles the job will say why.
   bool open();
 
+  /// Whether what the file and the command line say agrees. A folder for
+  /// files may lie ready.
+  rt::Status checkGiven() const;
+
   const config::ResolvedConfig &resolved() const { return settings; }
   size_t firstPhase() const { return first; }
   bool ownsImport() const { return model.has_value(); }
@@ -42,6 +46,8 @@ private:
     Module module;
   };
 
+  rt::Result<config::ResolvedConfig>
+  resolve(const tool::CompileOptions &options, bool overFile) const;
   std::optional<config::ResolvedConfig>
   resolve(const tool::CompileOptions &options, std::string &why) const;
   Module load(int64_t microBatch);

@@ -162,6 +162,8 @@ int fit::chooseWhatFits(CompileOptions &options,
   Evaluator evaluator(options);
   if (!evaluator.open())
     return 0;
+  if (rt::Status agree = evaluator.checkGiven(); !agree.ok())
+    return tool::report(agree);
   std::vector<Knob> knobs = findKnobs(
       {options, evaluator.resolved(), evaluator.firstPhase(),
        evaluator.ownsImport(), evaluator.blocks(), /*proposes=*/false});

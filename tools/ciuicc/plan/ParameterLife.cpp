@@ -1,4 +1,5 @@
 //===- ParameterLife.cpp - Where and when a parameter lives ---------------===//
+#include "frontend/config/Keys.h"
 #include "runtime/base/Quote.h"
 #include "tools/ciuicc/plan/PlanText.h"
 
@@ -225,6 +226,31 @@ std::string Follower::run() {
   return text;
 }
 
+/// For one who mistook a name: the parameters that it is a part of, else the
+/// one that is spelt most alike; empty if none is.
+static std::string similarNames(const Plan &plan, const std::string &name) {
+  constexpr size_t most = 3;
+  std::vector<std::string> found;
+  std::vector<std::string_view> names;
+  size_t others = 0;
+  for (const PlanParameter &parameter : plan.parameters) {
+    names.push_back(parameter.name);
+    if (parameter.name.find(name) == std::string::npos)
+      continue;
+    if (found.size() < most)
+      found.push_back(rt::quote(parameter.name));
+    else
+      ++others;
+  }
+  if (found.empty())
+    if (auto near = config::nearestName(name, names); !near.empty())
+      found.push_back(rt::quote(std::string(near)));
+  if (found.empty())
+    return "";
+  return fmt::format("; similar: {}{}", fmt::join(found, ", "),
+                     others ? fmt::format(" and {} more", others) : "");
+}
+
 rt::Result<std::string> tool::parameterLife(const Plan &plan,
                                             const std::string &name) {
   for (const PlanParameter &parameter : plan.parameters) {
@@ -234,6 +260,7 @@ rt::Result<std::string> tool::parameterLife(const Plan &plan,
       if (bucket.name == parameter.bucket)
         return Follower(plan, parameter, bucket).run();
   }
-  return rt::Status::invalid(
-      fmt::format("the bundle has no parameter {}", rt::quote(name)));
+  return rt::Status::invalid(fmt::format("the bundle has no parameter {}{}",
+                                         rt::quote(name),
+                                         similarNames(plan, name)));
 }
