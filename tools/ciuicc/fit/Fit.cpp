@@ -122,6 +122,21 @@ static int dumpRounds(Evaluator &evaluator, const CompileOptions &options,
   return 0;
 }
 
+/// What refused every job that was tried with this knob; empty if there was
+/// none, or one was possible.
+static std::string whyImpossible(const Trials &trials, unsigned knob) {
+  std::string why;
+  for (const auto &[choice, outcome] : trials.all()) {
+    if (choice[knob] == 0)
+      continue;
+    if (outcome.possible)
+      return "";
+    if (why.empty())
+      why = outcome.why.substr(0, outcome.why.find('\n'));
+  }
+  return why;
+}
+
 /// What came of each knob. What one does is told against the same job without
 /// it, where that can be planned.
 static void tellDecisions(Evaluator &evaluator, const CompileOptions &options,
@@ -136,9 +151,13 @@ static void tellDecisions(Evaluator &evaluator, const CompileOptions &options,
       continue;
     }
     if (level == 0) {
-      decisions.push_back(
-          {false, (knobs[knob].spends ? "not chosen: " : "not needed: ") +
-                      knobs[knob].levels.back().flags});
+      const std::string &flags = knobs[knob].levels.back().flags;
+      std::string why = whyImpossible(trials, knob);
+      bool chosen = knobs[knob].spends || !result.outcome.fits();
+      decisions.push_back({false, !why.empty()
+                                      ? "not possible: " + flags + ": " + why
+                                  : chosen ? "not chosen: " + flags
+                                           : "not needed: " + flags});
       continue;
     }
     Choice choice = result.choice;
