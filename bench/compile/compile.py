@@ -103,7 +103,8 @@ def main():
     peak = used.ru_maxrss / 1e6
     print(f"up to allocate: {total:.2f} s, {total / limit:.2f} of the "
           f"{limit} s limit; {used.ru_utime / options.runs:.2f} s of a "
-          f"processor's time a run, what follows allocate included; peak of any process, the C++ compiler's included: "
+          "processor's time a run, what follows allocate included; peak of "
+          "any process, the C++ compiler's included: "
           f"{peak:.2f} GB; load {load:.1f}")
     if "emit" in phases and options.target == "cuda":
         emit = statistics.median(phases["emit"])
