@@ -66,16 +66,18 @@ Knob Finder::start(std::string name, std::initializer_list<const char *> flags,
   Knob knob;
   knob.name = std::move(name);
   knob.levels.push_back({"", "", [](CompileOptions &) {}});
+  for (const std::string &given : job.options.given)
+    for (const char *flag : flags)
+      if (given == flag) {
+        knob.fixedBy = flag;
+        knob.given = true;
+      }
   for (const char *key : keys)
     if (const config::ResolvedKey *row = findInFile(key)) {
       knob.fixedBy = row->origin + " of " + job.options.config;
       knob.inFile = true;
       return knob;
     }
-  for (const std::string &given : job.options.given)
-    for (const char *flag : flags)
-      if (given == flag)
-        knob.fixedBy = flag;
   return knob;
 }
 
@@ -341,12 +343,13 @@ std::string fit::describe(const std::vector<Knob> &knobs,
     const Level &level = knobs[i].levels[choice[i]];
     if (choice[i] == 0)
       continue;
+    // The file and the command line must agree.
     if (knobs[i].inFile)
       file += (file.empty() ? "with " : ", ") + level.file + " in " +
               knobs[i].fixedBy;
-    else
+    if (!knobs[i].inFile || knobs[i].given)
       flags += (flags.empty() ? "" : " ") + level.flags +
-               (knobs[i].fixed() ? " (not the one given)" : "");
+               (knobs[i].given ? " (not the one given)" : "");
   }
   if (!flags.empty())
     flags = "with " + flags;

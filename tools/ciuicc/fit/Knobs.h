@@ -29,6 +29,7 @@ struct Knob {
   /// Who decided it: "--zero-stage", "line 3 of ds.json"; empty: nobody.
   std::string fixedBy;
   bool inFile = false; ///< It is fixed in the file.
+  bool given = false;  ///< The command line has a flag of it, alone or too.
 
   bool fixed() const { return !fixedBy.empty(); }
 };
