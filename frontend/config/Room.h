@@ -46,9 +46,9 @@ struct RoomSettings {
   RecomputeSpec recompute; ///< --recompute
 
   /// So many last blocks keep what their forward gathered for their backward;
-  /// takes room, saves gathers. The block of the loss alone is no choice: its
-  /// backward follows at once, so that a second gather would hold the same
-  /// parameters twice. --keep-gathered
+  /// takes room, saves gathers. The last one alone, that of the loss, mostly
+  /// takes none: its backward follows at once, and a second gather would hold
+  /// the same parameters twice. --keep-gathered
   int64_t keepGathered = 1;
 
   /// So many first blocks send what they keep for their backward to the host

@@ -146,8 +146,8 @@ TEST(Quantity, readsUnits) {
 class FakeSystem {
 public:
   FakeSystem(const std::string &meminfo, const std::string &limit) {
-    char pattern[] = "/tmp/machine-XXXXXX";
-    root = mkdtemp(pattern);
+    std::string pattern = testing::TempDir() + "ciuic-machine-XXXXXX";
+    root = mkdtemp(pattern.data());
     std::filesystem::create_directories(root + "/proc");
     std::filesystem::create_directories(root + "/sys/fs/cgroup");
     std::ofstream(root + "/proc/meminfo") << meminfo;
